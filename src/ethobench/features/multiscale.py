@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,9 @@ class Baseline:
     high: tuple[float, ...] = ()
 
 
-def compute_baseline(data: Data, rate: float, *, keypoints: Mapping[str, Keypoint] | None = None) -> Baseline:
+def compute_baseline(
+    data: Data, rate: float, *, keypoints: Mapping[str, Keypoint] | None = None, body_length: float | None = None
+) -> Baseline:
     """Compute the statistics of a recording from pieces spread over it.
 
     Parameters
@@ -70,9 +72,13 @@ def compute_baseline(data: Data, rate: float, *, keypoints: Mapping[str, Keypoin
         Frames per second.
     keypoints : mapping of name to Keypoint, optional
         Stated roles of poses; guessed from the names by default.
+    body_length : float, optional
+        Unit of lengths of poses; the median body length of the recording by default.
     """
     orientations = estimate_orientations(data) if isinstance(data, Signals) else {}
     scene = estimate_scene(data, keypoints=keypoints) if isinstance(data, Poses) else None
+    if scene is not None and body_length is not None:
+        scene = replace(scene, body_length=body_length)
     without_statistics = Baseline(orientations, scene)
     margin = signal_context(rate)
     count = min(SAMPLE_PIECES, -(-len(data) // SAMPLE_PIECE_FRAMES))

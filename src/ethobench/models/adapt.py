@@ -111,6 +111,14 @@ def match_skeleton(
     return recording.copy(signals=poses, notes=(*recording.notes, *notes)) if notes else recording
 
 
+def name_by_role(recording: Recording, keypoints: Mapping[str, Keypoint]) -> Recording:
+    """Return a recording whose keypoints with a stated role are named by it."""
+    poses, names = recording.signals, {name: point.role for name, point in keypoints.items() if point.role}
+    if not isinstance(poses, Poses) or not {*names} & {*poses.keypoints}:
+        return recording
+    return recording.copy(signals=replace(poses, keypoints=tuple(names.get(name, name) for name in poses.keypoints)))
+
+
 def split_by_annotator(data: Dataset) -> Dataset:
     """Return a dataset with one recording for each recording and annotator, whose metadata contain the ``annotator``."""
     recordings = [

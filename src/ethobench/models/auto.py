@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -29,6 +29,7 @@ from ethobench.decoding.abstention import abstain, coverage_curve
 from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
 from ethobench.decoding.calibration import calibration_error
 from ethobench.decoding.decoder import Decoder
+from ethobench.decoding.pooling import label_predictions, pooled_thresholds
 from ethobench.decoding.search import Trial, check_metric, fit_decoder
 from ethobench.features.multiscale import Baseline
 from ethobench.metrics import score
@@ -100,12 +101,20 @@ class Params:
         in which the presence or absence of any behavior is less certain than this.
     folds : int
         Maximum number of inner folds on which candidates are compared.
+    inputs : {"auto", "roles", "keypoints"}
+        Poses by role, at a common rate and scale, or the keypoints of the training recordings by name. ``"auto"``: by role where
+        recordings differ in skeleton, rate, number of animals, or condition.
+    condition : str
+        Column of the metadata, such as the laboratory. Each of its values has its own small part of the model and its own thresholds;
+        recordings with other values are predicted by the shared part. Empty for none.
     """
 
     metric: str = "balanced"
     budget: Annotated[float, Field(gt=0)] | None = None
     min_confidence: Annotated[float, Field(ge=0, lt=1)] = 0.0
     folds: Annotated[int, Field(ge=2)] = 3
+    inputs: Literal["auto", "roles", "keypoints"] = "auto"
+    condition: str = "lab"
 
     def __post_init__(self) -> None:
         check_metric(self.metric)
@@ -167,6 +176,11 @@ class Auto(SignalModel):
         limit = _without_scoring(deadline).before(refit_seconds)
         with progress_range(COMPARED_PROGRESS, COMPARED_PROGRESS + DECODING_PROGRESS):
             self.decoder, trials = fit_decoder_on_subsample(calibrated, truths, self.params.metric, groups, priors, limit)
+        conditions = {name: self.condition_of(comparison.data[name]) for name in truths}
+        if self.role_inputs is not None and not self.exclusive and len({*conditions.values()}) > 1:
+            labeled = label_predictions(calibrated, truths, conditions, self.decoder)
+            self.condition_thresholds = pooled_thresholds(labeled, self.decoder)[1]
+            self.condition_thresholds.pop("", None)
         uncalibrated = {
             name: weighted_mean({c: by_recording[name] for c, by_recording in predictions.items()}, self.blend.weights) for name in truths
         }
@@ -202,11 +216,11 @@ class Auto(SignalModel):
     def _predict(self, recording: Recording, baseline: Baseline) -> Prediction:
         return self.blend.apply({name: member.predict_probabilities(recording, baseline) for name, member in self.members.items()})
 
-    def _decode(self, prediction: Prediction) -> Prediction:
+    def _decode(self, prediction: Prediction, condition: str = "") -> Prediction:
         """Decode probabilities into bouts; abstain where the confidence is below `min_confidence`."""
         if not self.params.min_confidence:
-            return super()._decode(prediction)
-        annotation = super()._decode(abstain(prediction, self.params.min_confidence)).annotation
+            return super()._decode(prediction, condition)
+        annotation = super()._decode(abstain(prediction, self.params.min_confidence), condition).annotation
         return Prediction(
             prediction.probabilities, prediction.ethogram, prediction.rate, annotation=annotation, exclusive=prediction.exclusive
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,7 +20,8 @@ from ethobench.core.progress import progress_range
 from ethobench.core.signals import Keypoint
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import check_metric
-from ethobench.models.adapt import has_rate, match_skeleton, resample_recording, restore_rate
+from ethobench.features.roles import ESTIMATED_SCALE, RoleInputs
+from ethobench.models.adapt import has_rate, match_skeleton, name_by_role, resample_recording, restore_rate
 from ethobench.models.cross_validation import DECODED_PROGRESS, fit_decoder_out_of_fold
 from ethobench.models.directed import DirectedExamples
 from ethobench.models.held_out import Predicted
@@ -137,6 +140,8 @@ class Model:
         self.decoder: Decoder | None = None
         self.directed: DirectedExamples | None = None
         self.required_input = RequiredInput()
+        self.role_inputs: RoleInputs | None = None
+        self.condition_thresholds: dict[str, dict[str, float]] = {}
         self.style: str | None = None
         self.ethogram: Ethogram | None = None
         self.rate: float | None = None
@@ -246,7 +251,9 @@ class Model:
         """
         if not len(data):
             raise EthobenchError("cannot fit a model to a dataset without recordings")
-        return self.fit_examples(data, prepare_examples(data, annotator, needs_signals=self.needs_signals))
+        inputs, condition = getattr(self.params, "inputs", ""), getattr(self.params, "condition", "")
+        examples = prepare_examples(data, annotator, needs_signals=self.needs_signals, inputs=inputs, condition=condition)
+        return self.fit_examples(data, examples)
 
     def fit_examples(self, data: Dataset, examples: TrainingExamples) -> Self:
         """Fit the model to examples that were prepared before; return it.
@@ -261,6 +268,7 @@ class Model:
         self.trained_on, self.licence = f"{data.name} ({len(data)} recordings, version {data.version})", data.licence
         self.ethogram, self.rate, self.inputs = data.ethogram, examples.rate, examples.inputs
         self.directed, self.required_input = examples.directed, examples.required_input
+        self.role_inputs, self.condition_thresholds = examples.role_inputs, {}
         self.never_annotated, self.exclusive = examples.never_annotated, examples.exclusive
         try:
             if self.decode:
@@ -271,6 +279,8 @@ class Model:
         except BaseException:
             self.ethogram = None  # not fitted
             raise
+        if self.role_inputs is not None:
+            self.note(self.role_inputs.description)
         self.training, self.out_of_fold = examples.training.select(self._training_ids(examples.training)), {}
         if (initial := initial_training_data(self.params)) is not None:
             self.training = self.training.initialized_from(initial[1], initial[0])
@@ -300,6 +310,14 @@ class Model:
     def predict(self, recording: Recording) -> Prediction:
         """Predict one recording. One with another rate is resampled, and the prediction is converted back to its rate."""
         self.check_is_fitted()
+        if self.role_inputs is not None:
+            converted = self.role_inputs.convert(recording)
+            for note in converted.notes[len(recording.notes) :]:
+                if note.code == ESTIMATED_SCALE:
+                    warnings.warn(f"recording {recording.id!r}: {note}", stacklevel=2)
+            converted = converted if self.directed is not None else self.role_inputs.with_animals(converted)
+            n_frames = None if recording.signals is None else len(recording.signals)
+            return restore_rate(self._predict_decoded(converted), recording.copy(n_frames=n_frames))
         if self.directed is None:
             self._check_inputs(recording)
         if has_rate(recording, self.rate):
@@ -347,6 +365,8 @@ class Model:
         keypoints : mapping of name to Keypoint, optional
             Roles of its keypoints; guessed from the names by default.
         """
+        if self.role_inputs is not None:
+            return name_by_role(recording, keypoints or {})
         if not self.needs_signals or {*self.inputs} <= {*input_names(recording)}:
             return recording
         keep_names = self.directed is not None  # predictions name the animals
@@ -376,7 +396,9 @@ class Model:
 
     def _plan_pieces(self, recording: Recording) -> Pieces | None:
         """Return how to cut a long recording; None if its predictions depend on the entire recording, or it must be resampled."""
-        context = None if self.rate is None or not has_rate(recording, self.rate) else self.context(self.rate)
+        context = (
+            None if self.rate is None or self.role_inputs is not None or not has_rate(recording, self.rate) else self.context(self.rate)
+        )
         if self.rate is None or context is None:
             return None
         context += 0 if self.decoder is None else int(self.decoder.context_seconds * self.rate)
@@ -385,8 +407,8 @@ class Model:
     def _predict_decoded(self, recording: Recording) -> Prediction:
         """Predict and decode a recording of the model's rate."""
         if self.directed is not None:
-            return self.directed.predict(recording, self._predict_observed, self._decode)
-        return self._decode(self._predict_observed(recording))
+            return self.directed.predict(recording, self._predict_observed, partial(self._decode, condition=self.condition_of(recording)))
+        return self._decode(self._predict_observed(recording), condition=self.condition_of(recording))
 
     def _predict_observed(self, recording: Recording, baseline: Any = None) -> Prediction:
         """Predict the frames that have input; the others are unobserved.
@@ -406,8 +428,17 @@ class Model:
     def _warn_if_unlike_training(self, recording: Recording, baseline: Any) -> None:
         """Warn if a recording is out of the distribution of the training data."""
 
-    def _decode(self, prediction: Prediction) -> Prediction:
-        return prediction if self.decoder is None else self.decoder.apply(prediction)
+    def condition_of(self, recording: Recording) -> str:
+        """Return the value of the column that conditions the model, such as the laboratory; empty where it is missing."""
+        return str(recording.metadata.get(getattr(self.params, "condition", ""), ""))
+
+    def _decode(self, prediction: Prediction, condition: str = "") -> Prediction:
+        """Decode probabilities into bouts, with the thresholds of a condition; the shared ones where it is unknown."""
+        decoder, thresholds = self.decoder, self.condition_thresholds.get(condition, {})
+        if thresholds:
+            decoder = decoder or Decoder()
+            decoder = dataclasses.replace(decoder, thresholds={**decoder.thresholds, **thresholds})
+        return prediction if decoder is None else decoder.apply(prediction)
 
     def _stride(self) -> int:
         """Return the number of frames at whose multiples a recording may be cut into pieces."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,13 @@ from ethobench.core.processes import thread_count
 from ethobench.core.progress import progress_range, report_progress
 from ethobench.core.recording import Data
 from ethobench.core.targets import exclusive_targets, overlapping_targets
+from ethobench.decoding.decoder import Decoder
+from ethobench.decoding.pooling import Labeled, pooled_thresholds
 from ethobench.features.cache import cache_folder, cached, precompute
 from ethobench.features.multiscale import Baseline, multiscale_context, multiscale_features
+from ethobench.features.roles import constant_names
+from ethobench.models.condition_parts import ConditionRows, condition_folds, to_probabilities
+from ethobench.models.cross_validation import copy_fitted_metadata
 from ethobench.models.estimator_files import check_lightgbm_text
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.input_checks import TrainingRange
@@ -33,7 +38,7 @@ from ethobench.models.registry import register_model
 from ethobench.models.row_sampling import Examples, Features, Indices, Rows, choose_rows, row_weights
 from ethobench.models.signal_model import SignalModel
 
-STATE, TREES = "boost.json", "trees-{}.txt"
+STATE, TREES, CONDITION_TREES = "boost.json", "trees-{}.txt", "trees-condition{}-{}.txt"
 MIN_LEAF_ROWS = 20  # fewer where there are few rows altogether
 MAX_BLOCK_ROWS = 100_000  # rows whose features are in memory at a time
 FEATURE_SHARE = 0.3  # of a time budget, for computing features; recordings without features are not used then
@@ -61,6 +66,12 @@ class Params:
         Frames per second used for training and prediction, where recordings have more. Probabilities are interpolated linearly.
     class_weight_exponent : float
         Classes are weighted by their frequency to the power of minus this: 0 for no weights, 1 for balanced classes.
+    inputs : {"auto", "roles", "keypoints"}
+        Poses by role, at a common rate and scale, or the keypoints of the training recordings by name. ``"auto"``: by role where
+        recordings differ in skeleton, rate, number of animals, or condition.
+    condition : str
+        Column of the metadata, such as the laboratory. Each of its values has its own small part of the model and its own thresholds;
+        recordings with other values are predicted by the shared part. Empty for none.
     """
 
     rounds: Count = 150
@@ -69,6 +80,8 @@ class Params:
     rows: Count = 60_000
     row_rate: Annotated[float, Field(gt=0)] = 10.0
     class_weight_exponent: Annotated[float, Field(ge=0, le=1)] = 0.5
+    inputs: Literal["auto", "roles", "keypoints"] = "auto"
+    condition: str = "lab"
 
 
 @register_model("boost")
@@ -84,6 +97,7 @@ class Boost(SignalModel):
 
     classes: list[list[int]]
     boosters: list[Any]
+    condition_parts: dict[str, dict[int, Any]]
     recordings_used: tuple[str, ...] = ()  # those for which there was time to compute features
     seconds_per_row: float | None = None  # of a fit, measured where time is limited
 
@@ -116,13 +130,25 @@ class Boost(SignalModel):
             frames = frames[frames < self._n_rows(recording)]
             if len(frames):
                 features = self._features(recording, frames, self.signal_baseline(recording))
-                rows[recording.id] = Rows(features, target[frames], self._count(target))
+                condition = self.condition_of(recording) if self.role_inputs is not None else ""
+                rows[recording.id] = Rows(features, target[frames], self._count(target), condition, recording.source_id)
         if not rows:
             raise EthobenchError("cannot fit a model: no frame is observed")
         return rows
 
     def fit_rows(self, rows: Mapping[str, Rows]) -> None:
-        """Fit the trees to rows from `collect_rows`."""
+        """Fit the trees to rows from `collect_rows`: those shared by all recordings, and those of each condition."""
+        self._fit_shared(rows)
+        self.condition_parts = {}
+        if self.has_conditions and len({each.condition for each in rows.values()}) > 1:
+            self._fit_conditions(rows)
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether parts and thresholds of conditions can be fitted: inputs are by role, and behaviors have separate classifiers."""
+        return self.role_inputs is not None and not self.exclusive and bool(self.params.condition)
+
+    def _fit_shared(self, rows: Mapping[str, Rows]) -> None:
         y = np.concatenate([each.targets for each in rows.values()]).astype(np.int64)
         counts = np.sum([each.counts for each in rows.values()], axis=0)
         self.boosters, self.classes = [], []
@@ -135,6 +161,47 @@ class Boost(SignalModel):
             with progress_range(number / len(problems), (number + 1) / len(problems)):
                 deadline = self.deadline.share(1 / (len(problems) - number))
                 self.boosters.append(self._fit_booster(examples, deadline) if len(classes) > 1 else None)
+
+    def _fit_conditions(self, rows: Mapping[str, Rows]) -> None:
+        """Fit the part and the thresholds of each condition, on predictions of recordings by trees that were not fitted to them."""
+        folds = condition_folds(rows)
+        margins: dict[str, NDArray[np.float64]] = {}
+        for number in sorted({*folds.values()}):
+            held_out = {name: each for name, each in rows.items() if folds[name] == number}
+            others = {name: each for name, each in rows.items() if folds[name] != number}
+            if others:
+                shared = copy_fitted_metadata(self, self.clone())
+                shared.deadline = self.deadline.share(1 / (2 + max(folds.values()) - number))
+                shared._fit_shared(others)
+                margins |= {name: shared.shared_margins(each.features) for name, each in held_out.items()}
+        labeled: dict[str, dict[str, Labeled]] = {}
+        names = self.check_is_fitted().names
+        for condition in sorted({each.condition for each in rows.values()}):
+            members = [name for name, each in rows.items() if each.condition == condition and name in margins]
+            if not members:
+                continue
+            examples = ConditionRows.from_rows(
+                [rows[name] for name in members],
+                [margins[name] for name in members],
+                [folds[name] for name in members],
+                self.params.class_weight_exponent,
+            )
+            if condition:
+                self.condition_parts[condition] = examples.fit(self.seed)
+            for code, values in examples.labeled(examples.cross_fit(self.seed) if condition else examples.margins).items():
+                labeled.setdefault(names[code], {})[condition] = values
+        if not self.decode:
+            shared_thresholds, self.condition_thresholds = pooled_thresholds(labeled)
+            self.condition_thresholds.pop("", None)
+            self.decoder = Decoder(thresholds=shared_thresholds)
+
+    def shared_margins(self, features: Features) -> NDArray[np.float64]:
+        """Return the log odds of overlapping behaviors by the shared trees (n_rows, n_behaviors); NaN for behaviors without trees."""
+        margins = np.full((len(features), self.n_outputs), np.nan)
+        for column, booster in enumerate(self.boosters):
+            if booster is not None:
+                margins[:, column] = booster.predict(features, raw_score=True, num_threads=thread_count())
+        return margins
 
     def prepare(self, data: Dataset, deadline: Deadline) -> None:
         """Compute and cache the features of recordings, until a deadline."""
@@ -150,7 +217,8 @@ class Boost(SignalModel):
         """Return the names of the features of a recording, such as ``"speed/mean/0.5s"``."""
         rate, baseline = self.rate_of(recording), self.signal_baseline(recording)
         beginning = self._data(recording)[: 2 * self._every(rate)]
-        return multiscale_features(beginning, rate, every=self._every(rate), baseline=baseline, keypoints=self.keypoints)[1]
+        names = multiscale_features(beginning, rate, every=self._every(rate), baseline=baseline, keypoints=self.keypoints)[1]
+        return names if self.role_inputs is None else (*names, *constant_names())
 
     def row_step(self, rate: float) -> int:
         """Return the frames between two rows, in a recording of this many frames per second."""
@@ -172,8 +240,9 @@ class Boost(SignalModel):
         """Return how many frames before and after a frame influence its prediction."""
         return multiscale_context(rate) + self._every(rate)
 
-    def predict_rows(self, features: Features) -> Features:
-        """Return the probabilities of rows of features (n_rows, n_outputs)."""
+    def predict_rows(self, features: Features, condition: str = "") -> Features:
+        """Return the probabilities of rows of features (n_rows, n_outputs), by the shared trees and those of a condition."""
+        parts = self.condition_parts.get(condition, {})
         probabilities = np.zeros((len(features), self.n_outputs), dtype=np.float32)
         for column, (booster, classes) in enumerate(zip(self.boosters, self.classes, strict=True)):
             if booster is None:
@@ -187,13 +256,17 @@ class Boost(SignalModel):
                 probabilities[:, classes] = by_class
             elif 1 in classes:
                 probabilities[:, column] = by_class[:, classes.index(1)]
+        for column, part in parts.items():
+            margins = self.boosters[column].predict(features, raw_score=True, num_threads=thread_count())
+            probabilities[:, column] = to_probabilities(margins + part.predict(features, raw_score=True, num_threads=thread_count()))
         return probabilities
 
     def _predict(self, recording: Recording, baseline: Baseline) -> Prediction:
         ethogram, rate, n_frames = self.check_is_fitted(), self.rate_of(recording), len(self._data(recording))
         rows = np.arange(self._n_rows(recording))
         blocks = [rows[start : start + MAX_BLOCK_ROWS] for start in range(0, len(rows), MAX_BLOCK_ROWS)]
-        predicted = [self.predict_rows(self._features(recording, block, baseline)) for block in blocks]
+        condition = self.condition_of(recording)
+        predicted = [self.predict_rows(self._features(recording, block, baseline), condition) for block in blocks]
         probabilities = np.concatenate([np.zeros((0, self.n_outputs), dtype=np.float32), *predicted])
         return Prediction(interpolate_steps(probabilities, self._every(rate), n_frames), ethogram, rate, exclusive=self.exclusive)
 
@@ -240,7 +313,7 @@ class Boost(SignalModel):
         """Return a model that has the rate and the inputs of a dataset, and is not fitted."""
         model = Boost(seed=self.seed, row_rate=self.params.row_rate)
         first = data.recordings[0]
-        model.rate, model.inputs, model.keypoints = first.rate, input_names(first), dict(data.keypoints)
+        model.rate, model.inputs, model.keypoints, model.condition_parts = first.rate, input_names(first), dict(data.keypoints), {}
         return model
 
     def _fit_booster(self, examples: Examples, deadline: Deadline) -> Any:
@@ -287,7 +360,12 @@ class Boost(SignalModel):
     # Features
 
     def _features(self, recording: Recording, rows: Indices, baseline: Baseline) -> Features:
-        """Return the features of rows (n_rows, n_features), from the cache where they are cached."""
+        """Return the features of rows (n_rows, n_features), with the constant inputs of the recording."""
+        features, constants = self._signal_features(recording, rows, baseline), self.constant_inputs(recording)
+        return np.hstack([features, np.tile(constants, (len(features), 1))]) if len(constants) else features
+
+    def _signal_features(self, recording: Recording, rows: Indices, baseline: Baseline) -> Features:
+        """Return the features of rows that follow from the signals, from the cache where they are cached."""
         if self._is_cached(recording):
             features = cached(*self._cache_entry(recording, baseline))
             return features if len(rows) == len(features) else features[rows]
@@ -333,11 +411,15 @@ class Boost(SignalModel):
             "classes": self.classes,
             "keypoints": keypoints_to_json(self.keypoints),
             "training_range": None if self.training_range is None else asdict(self.training_range),
+            "condition_parts": {condition: sorted(parts) for condition, parts in self.condition_parts.items()},
         }
         (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
         for number, booster in enumerate(self.boosters):
             if booster is not None:
                 (folder / TREES.format(number)).write_text(booster.model_to_string(), encoding="utf-8")
+        for number, parts in enumerate(self.condition_parts.values()):
+            for code, booster in parts.items():
+                (folder / CONDITION_TREES.format(number, code)).write_text(booster.model_to_string(), encoding="utf-8")
 
     def _load(self, folder: Path) -> None:
         import lightgbm
@@ -358,14 +440,24 @@ class Boost(SignalModel):
                 self.boosters.append(lightgbm.Booster(model_str=text) if text else None)
             except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
                 raise FormatError(path, f"not the trees of a saved model ({error})") from None
+        self.condition_parts = {}
+        for number, (condition, codes) in enumerate(state.get("condition_parts", {}).items()):
+            self.condition_parts[str(condition)] = {}
+            for code in codes:
+                path = folder / CONDITION_TREES.format(number, int(code))
+                try:
+                    text = check_lightgbm_text(path.read_text(encoding="utf-8"), 2)
+                    self.condition_parts[str(condition)][int(code)] = lightgbm.Booster(model_str=text)
+                except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
+                    raise FormatError(path, f"not the trees of a saved model ({error})") from None
 
     def _check_classes(self) -> None:
         """Refuse classes that the ethogram does not have: one set for exclusive behaviors, one per behavior otherwise."""
         n_sets, n_codes = (1, self.n_outputs) if self.exclusive else (self.n_outputs, 2)
         codes = [code for each in self.classes for code in each]
-        if len(self.classes) != n_sets or any(len({*each}) != len(each) or not each for each in self.classes):
+        if len(self.classes) != n_sets or any(len({*each}) != len(each) or (self.exclusive and not each) for each in self.classes):
             raise ValueError(f"expected {n_sets} sets of distinct classes, got {len(self.classes)}")
-        if min(codes) < 0 or max(codes) >= n_codes:
+        if min(codes, default=-1) < 0 or max(codes) >= n_codes:
             raise ValueError("a class is not among the behaviors")
 
 

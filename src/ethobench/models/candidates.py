@@ -127,7 +127,7 @@ class BoostCandidate(Candidate):
     def __init__(self, data: Dataset, truths: Mapping[str, Annotation], template: Model, deadline: Deadline) -> None:
         super().__init__("boost")
         started, computed = time.perf_counter(), time.process_time()
-        self.first = copy_fitted_metadata(template, Boost(seed=template.seed))
+        self.first = copy_fitted_metadata(template, Boost(seed=template.seed, condition=template.params.condition))
         self.first.keypoints = dict(data.keypoints)
         self.first.deadline = deadline
         self.rows = self.first.collect_rows(data, truths, WITHOUT_NETWORK.boost / (MIN_FOLDS + REFIT_COST))
@@ -138,7 +138,7 @@ class BoostCandidate(Candidate):
 
     def fit_without(self, held_out: Sequence[str], deadline: Deadline) -> Model:
         """Fit trees to the rows of the other recordings."""
-        model = copy_fitted_metadata(self.first, Boost(seed=self.first.seed))
+        model = copy_fitted_metadata(self.first, Boost(seed=self.first.seed, condition=self.first.params.condition))
         model.keypoints = self.first.keypoints
         model.deadline = deadline.share(FIT_SHARE if held_out else 1.0)
         model.seconds_per_row = self.first.seconds_per_row
@@ -156,7 +156,7 @@ class NetworkCandidate(Candidate):
 
     def fit_without(self, held_out: Sequence[str], deadline: Deadline) -> Model:
         """Train a network on the other recordings."""
-        model = copy_fitted_metadata(self.template, Tcn(seed=self.template.seed))
+        model = copy_fitted_metadata(self.template, Tcn(seed=self.template.seed, condition=self.template.params.condition))
         model.deadline = deadline.share(FIT_SHARE if held_out else 1.0)
         if model.deadline.is_limited and held_out:
             model.progress = partial(stop_slow_training, model.deadline, deadline.clock())
@@ -288,7 +288,7 @@ def _possible_updates(data: Dataset, template: Model, seconds: float) -> float:
     """Return the updates of each training of the network, if two inner folds and the fit to all recordings take `seconds`."""
     if seconds <= 0:
         return 0.0
-    model = copy_fitted_metadata(template, Tcn(seed=template.seed))
+    model = copy_fitted_metadata(template, Tcn(seed=template.seed, condition=template.params.condition))
     model.keypoints = dict(data.keypoints)
     update_seconds = NETWORK_OVERHEAD * model.time_update(data)
     return FIT_SHARE * seconds / (MIN_FOLDS + REFIT_COST) / max(update_seconds, 1e-9)

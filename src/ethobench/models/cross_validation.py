@@ -150,7 +150,7 @@ def inner_folds(data: Dataset, truths: Mapping[str, Annotation], n_folds: int = 
 def copy_fitted_metadata(source: Model, target: AnyModel) -> AnyModel:
     """Copy behaviors, rate and inputs to a model that is fitted to a subset, and whether behaviors overlap; return it."""
     target.ethogram, target.rate, target.inputs, target.exclusive = source.ethogram, source.rate, source.inputs, source.exclusive
-    target.trained_on, target.licence = source.trained_on, source.licence
+    target.trained_on, target.licence, target.role_inputs = source.trained_on, source.licence, source.role_inputs
     return target
 
 

@@ -17,7 +17,8 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.core.observed import Track
 from ethobench.features.body import with_subject_first
-from ethobench.features.missing_data import nan_mean
+from ethobench.features.missing_data import MAX_GAP_SECONDS, max_gap_frames, nan_mean
+from ethobench.features.roles import pad_animals
 
 Actors: TypeAlias = "tuple[str, str | None]"
 """Subject and target; the target is None for behaviors without a target."""
@@ -51,9 +52,13 @@ class DirectedExamples:
     targeted : tuple of str
         Behaviors with a target. If there are any, each ordered pair of animals is an example, else each animal. Behaviors without a
         target are then trained on all pairs of a subject, and their prediction is the mean over these pairs.
+    by_role : bool
+        Whether examples contain the subject and the target only, whatever the number of animals; the target of a single animal is
+        missing. A behavior towards an animal that is not tracked is not predicted.
     """
 
     targeted: tuple[str, ...]
+    by_role: bool = False
 
     @classmethod
     def from_annotations(cls, data: Dataset, truths: Mapping[str, Annotation]) -> DirectedExamples | None:
@@ -83,12 +88,13 @@ class DirectedExamples:
         if not isinstance(recording.signals, Poses):
             raise MismatchError(f"recording {recording.id!r} has no poses, but the model predicts which of several animals acts")
         animals = recording.signals.individuals
-        return [*permutations(animals, 2)] if self.targeted else [(name, None) for name in animals]
+        pairs = [*permutations(animals, 2)] if self.targeted else []
+        return [*pairs] if self.targeted and (pairs or not self.by_role) else [(name, None) for name in animals]
 
     def view(self, recording: Recording, actors: Actors) -> Recording:
         """Return one example of a recording; its poses are computed when they are used."""
         name = ">".join(animal for animal in actors if animal)
-        signals = partial(_poses_by_role, recording, *actors)
+        signals = partial(_subject_and_target if self.by_role else _poses_by_role, recording, *actors)
         return recording.copy(id=f"{recording.id}|{name}", source_id=recording.source_id, signals=signals, annotations={}, subjects=())
 
     def expand(self, data: Dataset, truths: Mapping[str, Annotation]) -> tuple[Dataset, dict[str, Annotation]]:
@@ -118,11 +124,14 @@ class DirectedExamples:
         all_actors = self.actors(recording)
         if not all_actors:
             raise MismatchError(f"recording {recording.id!r} has one animal, but the model predicts what animals do to each other")
-        predictions = {actors: decode(predict(self.view(recording, actors))) for actors in all_actors}
+        raw = {actors: predict(self.view(recording, actors)) for actors in all_actors}
+        predictions = {actors: decode(self._without_target_gaps(recording, actors, prediction)) for actors, prediction in raw.items()}
         bouts = [(actors, self._bouts_of(prediction.annotation, actors)) for actors, prediction in predictions.items()]
         if self.targeted:
             for subject in dict.fromkeys(subject for subject, _ in all_actors):
-                of_subject = [prediction for (animal, _), prediction in predictions.items() if animal == subject]
+                of_subject = [prediction for (animal, _), prediction in raw.items() if animal == subject]
+                if (subject, None) in raw:
+                    continue  # a single animal
                 first = of_subject[0]
                 probabilities = nan_mean(np.stack([prediction.probabilities for prediction in of_subject]), axis=0)
                 mean = Prediction(probabilities, first.ethogram, first.rate, exclusive=first.exclusive)
@@ -144,6 +153,17 @@ class DirectedExamples:
             names = [b.name for b in annotation.ethogram if (b.name in self.targeted) == (target is not None)]
             tracks |= {Track(name, subject, target): frames for name in names}
         return Observed(everywhere, tracks)
+
+    def _without_target_gaps(self, recording: Recording, actors: Actors, prediction: Prediction) -> Prediction:
+        """Return the prediction of a pair without the frames in which the target is not tracked."""
+        poses, target = recording.signals, actors[1]
+        if not self.by_role or target is None or not isinstance(poses, Poses):
+            return prediction
+        tracked = np.isfinite(poses.positions[:, poses.individuals.index(target), :, 0]).any(axis=1)
+        gaps = iv.from_mask(~tracked)
+        long = gaps.stop - gaps.start > max(1, max_gap_frames(MAX_GAP_SECONDS, prediction.rate))
+        missing = iv.to_mask(iv.Intervals(gaps.start[long], gaps.stop[long]), len(poses))
+        return prediction.without_frames(missing)
 
     def _truth_of(self, truth: Annotation, actors: Actors) -> Annotation:
         """Return the annotation of an example: what the subject does to the target, or without a target."""
@@ -177,6 +197,19 @@ def _poses_by_role(recording: Recording, subject: str, target: str | None) -> Po
     roles = (SUBJECT,) if target is None else (SUBJECT, TARGET)
     others = (OTHER.format(i + 1) for i in range(len(poses.individuals) - len(roles)))
     return replace(poses, individuals=(*roles, *others))
+
+
+def _subject_and_target(recording: Recording, subject: str, target: str | None) -> Poses:
+    """Return poses of the subject and the target only; a target that is None is missing in all frames."""
+    if not isinstance(recording.signals, Poses):
+        raise MismatchError(f"recording {recording.id!r} has no poses")
+    poses = recording.signals
+    chosen = [poses.individuals.index(name) for name in (subject, target) if name is not None]
+    names = tuple(poses.individuals[i] for i in chosen)
+    return replace(
+        pad_animals(Poses(poses.positions[:, chosen], poses.confidence[:, chosen], names, poses.keypoints, poses.rate), 2),
+        individuals=(SUBJECT, TARGET),
+    )
 
 
 def _join(predictions: Mapping[Actors, Prediction], bouts: list[tuple[Actors, Annotation]], observed: Observed) -> DirectedPrediction:

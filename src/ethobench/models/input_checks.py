@@ -75,10 +75,13 @@ class RequiredInput:
         How many of the animals matter, from the first; None for all. Models of directed behavior need the subject and the target.
     combinations : tuple of tuple of bool
         Combinations of tracked (True) and missing (False) animals in the training data, beside all tracked.
+    any_animal : bool
+        Whether one tracked animal is enough, whichever it is.
     """
 
     n_animals: int | None = None
     combinations: tuple[tuple[bool, ...], ...] = ()
+    any_animal: bool = False
 
     @classmethod
     def fit(cls, examples: Iterable[tuple[Mask, Mask]], n_animals: int | None = None) -> Self:
@@ -101,6 +104,8 @@ class RequiredInput:
     def met(self, present: Mask) -> Mask:
         """Return which frames have the input that the model needs (n_frames,), from `input_present`."""
         needed = present[:, : self.n_animals]
+        if self.any_animal:
+            return np.asarray(needed.any(axis=1))
         met = needed.all(axis=1)
         for combination in self.combinations:
             met |= (needed == np.array(combination)).all(axis=1)
@@ -111,7 +116,7 @@ class RequiredInput:
         """Create one from the result of `dataclasses.asdict` after a round trip through JSON."""
         n_animals = values["n_animals"]
         combinations = tuple(tuple(bool(tracked) for tracked in row) for row in values["combinations"])
-        return cls(None if n_animals is None else int(n_animals), combinations)
+        return cls(None if n_animals is None else int(n_animals), combinations, bool(values.get("any_animal", False)))
 
 
 @dataclass(frozen=True)

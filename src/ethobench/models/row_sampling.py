@@ -25,11 +25,17 @@ class Rows:
         Codes, or 0 and 1 for each behavior; -1 where unobserved.
     counts : array (n_codes,) or (n_behaviors, 2)
         Frames of each code, or without and with each behavior, before sampling.
+    condition : str
+        Such as the laboratory.
+    group : str
+        The recording that examples of several subjects belong to.
     """
 
     features: Features
     targets: NDArray[np.int16]
     counts: NDArray[np.int64]
+    condition: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from ethobench.core import Behavior, Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, describe_exception
 from ethobench.core.files import atomic_folder, check_new_path, check_self_contained, read_json
 from ethobench.decoding.decoder import Decoder
+from ethobench.decoding.pooling import checked_thresholds
+from ethobench.features.roles import RoleInputs
 from ethobench.models.base import Model
 from ethobench.models.directed import DirectedExamples
 from ethobench.models.held_out import OUT_OF_FOLD, OutOfFoldPredictions, write_predictions
@@ -134,6 +136,8 @@ def make_card(model: Model) -> dict[str, Any]:
         "fit_report": model.fit_report,
         "required_input": dataclasses.asdict(model.required_input),
         "directed": None if model.directed is None else {"targeted": list(model.directed.targeted)},
+        "role_inputs": None if model.role_inputs is None else model.role_inputs.to_dict(),
+        "condition_thresholds": {value: dict(each) for value, each in model.condition_thresholds.items()},
         "training_recordings": None if model.training is None else len(model.training.recordings),
         "out_of_fold": len(model.out_of_fold),
     }
@@ -151,7 +155,10 @@ def _create_from_card(path: Path, card: Mapping[str, Any], consent: Consent) -> 
         model.evaluation, model.fit_report = dict(card["evaluation"]), dict(card["fit_report"])
         model.decoder = Decoder.from_dict(card["decoder"]) if card["decoder"] else None
         model.required_input = RequiredInput.from_dict(card["required_input"])
-        model.directed = DirectedExamples(tuple(card["directed"]["targeted"])) if card["directed"] else None
+        model.role_inputs = RoleInputs.from_dict(card["role_inputs"]) if card.get("role_inputs") else None
+        by_role = model.role_inputs is not None
+        model.directed = DirectedExamples(tuple(card["directed"]["targeted"]), by_role) if card["directed"] else None
+        model.condition_thresholds = checked_thresholds(card.get("condition_thresholds", {}))
         revision = card["revision"]
     except (FormatError, ConsentError):
         raise

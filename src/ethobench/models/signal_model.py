@@ -5,14 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ethobench.core import Recording
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
 from ethobench.features.cache import cached
 from ethobench.features.multiscale import Baseline, compute_baseline
+from ethobench.features.roles import CONSTANTS
 from ethobench.models.base import Model
 from ethobench.models.input_checks import TrainingRange
-from ethobench.models.inputs import select_inputs
+from ethobench.models.inputs import input_names, select_inputs
 
 
 class SignalModel(Model):
@@ -32,6 +36,8 @@ class SignalModel(Model):
     def signal_baseline(self, recording: Recording) -> Baseline:
         """Return the statistics of the signals of an entire recording, which features are relative to."""
         data, rate = self._data(recording), self.rate_of(recording)
+        if self.role_inputs is not None:
+            return cached("baseline", data, (rate, 1.0), lambda: compute_baseline(data, rate, body_length=1.0))
         return cached("baseline", data, (rate, self.keypoints), lambda: compute_baseline(data, rate, keypoints=self.keypoints))
 
     def _baseline_of(self, recording: Recording) -> Baseline | None:
@@ -43,4 +49,9 @@ class SignalModel(Model):
             warnings.warn(f"recording {recording.id!r} {warning}", stacklevel=3)
 
     def _data(self, recording: Recording) -> Data:
-        return select_inputs(recording, self.inputs)
+        return select_inputs(recording, self.inputs or input_names(recording))
+
+    def constant_inputs(self, recording: Recording) -> NDArray[np.float32]:
+        """Return the inputs that do not change within a recording (n_constants,); none unless inputs are by role."""
+        values = () if self.role_inputs is None else recording.metadata[CONSTANTS]
+        return np.array(values, dtype=np.float32)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
 from ethobench.features.cache import cached
 from ethobench.features.multiscale import Baseline, base_signals, signal_context
+from ethobench.features.roles import constant_names
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.input_checks import TrainingRange
 from ethobench.models.inputs import interpolate_steps, keypoints_from_json, keypoints_to_json, repeat_steps
@@ -43,6 +44,8 @@ NOISE = 0.05  # standard deviation of the noise added to standardized inputs in 
 CAUSAL_INPUTS = "coordinates"
 MIN_STEPS = 500  # of a training sequence, where recordings are slower than the steps of the network
 RELATIVE_SUFFIX, FINITE_SHARE = "|relative", "|finite"  # in the names of inputs
+CONSTANT_SCALE = 4.0  # divisor of inputs that do not change within a recording, such as the logarithm of its rate
+NO_CONDITION = "no condition"
 MAX_DEVIATION = 5.0  # standardized inputs are clipped to this range
 
 
@@ -77,6 +80,12 @@ class TcnParams:
     causal : bool
         Use no later frames, so that the model supports streaming (`stream`). Inputs are then channels or coordinates, not relative to the
         complete recording, and frames between two steps have the probabilities of the last one.
+    inputs : {"auto", "roles", "keypoints"}
+        Poses by role, at a common rate and scale, or the keypoints of the training recordings by name. ``"auto"``: by role where
+        recordings differ in skeleton, rate, number of animals, or condition.
+    condition : str
+        Column of the metadata, such as the laboratory, that is an input of the network where inputs are by role. Half of the training
+        sequences are without it, so that other values can be predicted. Empty for none.
     """
 
     step_rate: Annotated[float, Field(gt=0)] = 12.5
@@ -91,6 +100,8 @@ class TcnParams:
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.05
     temporal_smoothing: Annotated[float, Field(ge=0)] = 0.15
     causal: bool = False
+    inputs: Literal["auto", "roles", "keypoints"] = "auto"
+    condition: str = "lab"
 
 
 class SignalValues(NamedTuple):
@@ -175,11 +186,26 @@ class Tcn(NetworkModel, SignalModel):
 
     module: TemporalNetwork
     scaling: SignalScaling | InputTransform
+    conditions: tuple[str, ...] = ()
 
     @property
     def n_inputs(self) -> int:
         """Number of inputs per frame."""
-        return len(self.scaling.channels)
+        return len(self.scaling.channels) + len(self._constant_names())
+
+    def _constant_names(self) -> tuple[str, ...]:
+        """Return the names of the inputs that do not change within a recording."""
+        if self.role_inputs is None or self.params.causal:
+            return ()
+        return (*constant_names(), *(f"{self.params.condition}={value}" for value in self.conditions))
+
+    def _with_constants(self, values: NDArray[np.float32], recording: Recording, condition: str) -> NDArray[np.float32]:
+        """Append the constant inputs of a recording: its rate, animals and body parts, and its condition, one-hot."""
+        if not self._constant_names():
+            return values
+        is_condition = np.array([value == condition for value in self.conditions], dtype=np.float32)
+        constants = np.concatenate([self.constant_inputs(recording) / CONSTANT_SCALE, is_condition])
+        return np.hstack([values, np.tile(constants, (len(values), 1))]).astype(np.float32)
 
     def build(self, n_inputs: int, n_outputs: int) -> TemporalNetwork:
         """Build the network."""
@@ -191,13 +217,15 @@ class Tcn(NetworkModel, SignalModel):
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
         layout, inputs = self._fit_inputs(data)
-        readers = [
-            ChannelReader(values, range(values.shape[1]), layout.channels, self.rate_of(data[key])) for key, values in inputs.items()
-        ]
+        truth_of = {key: self._targets(truths[key]) for key in inputs}
+        if self.conditions:  # each sequence is trained with its condition or without
+            truth_of |= {f"{key}|{NO_CONDITION}": target for key, target in truth_of.items()}
+            inputs |= {f"{key}|{NO_CONDITION}": self._without_condition(values) for key, values in inputs.items()}
+        readers = [ChannelReader(values, range(values.shape[1]), layout.channels, float(self.rate or 1.0)) for values in inputs.values()]
         window = self._window([len(reader) for reader in readers])
         sampler = sample_sequences(
             readers,
-            [self._targets(truths[recording.id]) for recording in data],
+            [truth_of[key] for key in inputs],
             window,
             self.params.batch,
             epoch=RandomBatches(UPDATES_PER_EPOCH),
@@ -230,7 +258,20 @@ class Tcn(NetworkModel, SignalModel):
         self.training_range = TrainingRange.fit(list(baselines.values()))
         signals = {recording.id: self._read_signals(recording, baselines[recording.id]) for recording in data}
         scaling = self.scaling = SignalScaling.fit(list(signals.values()))
-        return scaling.layout(), {name: scaling.apply(values) for name, values in signals.items()}
+        values = {self.condition_of(recording) for recording in data} - {""}
+        self.conditions = tuple(sorted(values)) if self.role_inputs is not None and len(values) > 1 else ()
+        inputs = {r.id: self._with_constants(scaling.apply(signals[r.id]), r, self.condition_of(r)) for r in data}
+        layout, constants = scaling.layout(), self._constant_names()
+        more = len(constants)
+        return replace(
+            layout, channels=(*layout.channels, *constants), mean=(*layout.mean, *[0.0] * more), scale=(*layout.scale, *[1.0] * more)
+        ), inputs
+
+    def _without_condition(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return inputs of a recording whose condition is unknown."""
+        result = values.copy()
+        result[:, values.shape[1] - len(self.conditions) :] = 0
+        return result
 
     def time_update(self, data: Dataset) -> float:
         """Measure the seconds that an update of the network takes on this machine, without computing its inputs."""
@@ -282,12 +323,12 @@ class Tcn(NetworkModel, SignalModel):
         if isinstance(scaling, InputTransform):
             return scaling.open(recording).read
         data, rate = self._data(recording), self.rate_of(recording)
-        margin = signal_context(rate)
+        margin, condition = signal_context(rate), self.condition_of(recording)
 
         def read(start: int, stop: int) -> NDArray[np.float32]:
             first = max(start - margin, 0)
             signals = read_signals(data[first : stop + margin], rate, baseline, self.keypoints)
-            return scaling.apply(signals)[start - first : stop - first]
+            return self._with_constants(scaling.apply(signals)[start - first : stop - first], recording, condition)
 
         return read
 
@@ -307,11 +348,13 @@ class Tcn(NetworkModel, SignalModel):
         return {
             "scaling": dataclasses.asdict(self.scaling),
             "keypoints": keypoints_to_json(self.keypoints),
+            "conditions": list(self.conditions),
             "training_range": None if self.training_range is None else dataclasses.asdict(self.training_range),
         }
 
     def _restore(self, description: Mapping[str, Any]) -> None:
         self.keypoints = keypoints_from_json(description["keypoints"])
+        self.conditions = tuple(map(str, description.get("conditions", ())))
         training_range = description["training_range"]
         self.training_range = TrainingRange.from_dict(training_range) if training_range else None
         self.scaling = (InputTransform if self.params.causal else SignalScaling).from_dict(description["scaling"])

@@ -14,6 +14,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.core.occurrence import Occurrence
 from ethobench.core.recording import match_length
+from ethobench.features.roles import RoleInputs, needs_roles
 from ethobench.metrics import consensus
 from ethobench.models.adapt import has_rate, resample_recording, split_by_annotator
 from ethobench.models.directed import DirectedExamples
@@ -56,14 +57,29 @@ class TrainingExamples:
     inputs: tuple[str, ...] = ()
     directed: DirectedExamples | None = None
     required_input: RequiredInput = dataclasses.field(default_factory=RequiredInput)
+    role_inputs: RoleInputs | None = None
 
     @property
     def exclusive(self) -> bool:
-        """Whether at most one behavior at a time occurs."""
-        return all(truth.without_subjects().is_exclusive for truth in self.truths.values())
+        """Whether at most one behavior at a time occurs, and all behaviors were observed in the same frames."""
+        if not all(truth.without_subjects().is_exclusive for truth in self.truths.values()):
+            return False
+        masked = [truth.observed for truth in self.truths.values() if truth.observed.tracks]
+        if not masked:
+            return True
+        names = next(iter(self.truths.values())).ethogram.names
+        jointly = [iv.total(observed.of_all(names)) for observed in masked]
+        if self.role_inputs is not None:
+            return all(n == iv.total(observed.of_any()) for n, observed in zip(jointly, masked, strict=True))
+        return len(masked) < len(self.truths) or any(jointly)
 
 
-def prepare_examples(data: Dataset, annotator: str | None, *, needs_signals: bool = True) -> TrainingExamples:
+AUTO, BY_ROLE = "auto", "roles"
+
+
+def prepare_examples(
+    data: Dataset, annotator: str | None, *, needs_signals: bool = True, inputs: str = "", condition: str = ""
+) -> TrainingExamples:
     """Prepare annotated recordings for a fit.
 
     Parameters
@@ -74,11 +90,19 @@ def prepare_examples(data: Dataset, annotator: str | None, *, needs_signals: boo
         Whose annotations to use; ``"consensus"`` for the majority, ``"all"`` for one example per annotator.
     needs_signals : bool
         Whether the model uses signals, which all recordings must have then.
+    inputs : str
+        ``"roles"`` to convert poses to one skeleton, rate and unit (`RoleInputs`); ``"auto"`` to do so where recordings differ.
+    condition : str
+        Metadata column that conditions the model. Recordings that differ in it are converted, too.
     """
     consensuses = [reference_annotation(recording, annotator) for recording in data] if annotator == CONSENSUS else []
     training = TrainingData.from_dataset(data, signals=needs_signals, extra=consensuses)
     if annotator == ALL:
         data, annotator = split_by_annotator(data), None
+    role_inputs = None
+    if needs_signals and (inputs == BY_ROLE or (inputs == AUTO and needs_roles(data.recordings, condition))):
+        role_inputs = RoleInputs.fit(data.recordings, data.keypoints)
+        data = dataclasses.replace(data, recordings=tuple(map(role_inputs.convert, data.recordings)), keypoints={})
     rate = data.recordings[0].rate
     if not all(has_rate(recording, rate) for recording in data):
         resampled = tuple(r if has_rate(r, rate) else resample_recording(r, float(rate or 1.0)) for r in data)
@@ -90,12 +114,26 @@ def prepare_examples(data: Dataset, annotator: str | None, *, needs_signals: boo
     truths = {recording.id: _fit_to_signals(recording, truths[recording.id]) for recording in data}
     directed = DirectedExamples.from_annotations(data, truths)
     if directed is not None:
+        directed = dataclasses.replace(directed, by_role=role_inputs is not None)
         data, truths = directed.expand(data, truths)
-    inputs = input_names(data.recordings[0])
+    elif role_inputs is not None:
+        data = dataclasses.replace(data, recordings=tuple(map(role_inputs.with_animals, data.recordings)))
+        inputs_differ = len({input_names(recording) for recording in data}) > 1
+        names = input_names(data.recordings[0]) if not inputs_differ else ()
+        return _finish(
+            TrainingExamples(data, truths, training, rate, never_annotated, names, None, RequiredInput(any_animal=True), role_inputs)
+        )
+    names = input_names(data.recordings[0])
     for recording in data:
-        check_inputs(recording, inputs)
-    examples = _fit_required_input(TrainingExamples(data, truths, training, rate, never_annotated, inputs, directed))
-    _warn_of_point_events(data.ethogram, examples.truths)
+        check_inputs(recording, names)
+    required = RequiredInput(1) if role_inputs is not None else RequiredInput()
+    return _finish(TrainingExamples(data, truths, training, rate, never_annotated, names, directed, required, role_inputs))
+
+
+def _finish(examples: TrainingExamples) -> TrainingExamples:
+    """Mark frames without input as unobserved, and warn about what is not used for training."""
+    examples = _fit_required_input(examples)
+    _warn_of_point_events(examples.data.ethogram, examples.truths)
     return examples
 
 
@@ -109,11 +147,13 @@ def _fit_required_input(examples: TrainingExamples) -> TrainingExamples:
     truths, directed = examples.truths, examples.directed
     present = {}
     for recording in examples.data:
-        data = select_inputs(recording, examples.inputs)
+        data = select_inputs(recording, examples.inputs or input_names(recording))
         present[recording.id] = input_present(data, float(recording.rate or examples.rate or 1.0))[: truths[recording.id].n_frames]
     annotated = {name: iv.to_mask(truth.observed.of_any(), truth.n_frames) for name, truth in truths.items()}
     n_animals = None if directed is None else 1 + bool(directed.targeted)
-    required = RequiredInput.fit([(mask, annotated[name][: len(mask)]) for name, mask in present.items()], n_animals)
+    required = examples.required_input
+    if examples.role_inputs is None:
+        required = RequiredInput.fit([(mask, annotated[name][: len(mask)]) for name, mask in present.items()], n_animals)
     missing = {name: ~required.met(mask) for name, mask in present.items()}
     unused_seconds = {name: (mask & annotated[name][: len(mask)]).sum() / truths[name].rate for name, mask in missing.items()}
     if total := sum(unused_seconds.values()):
