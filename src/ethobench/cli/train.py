@@ -38,6 +38,9 @@ def run(
     ] = None,
     decode: Annotated[str, typer.Option(help="Metric for which bouts are decoded: f1, bout_f1, balanced, ...", metavar="METRIC")] = "",
     init: Annotated[Path | None, typer.Option(help="Initialize from a pre-trained or trained model in this folder.")] = None,
+    adapt: Annotated[
+        bool, typer.Option("--adapt", help="Adapt the model of --init to a new laboratory from a few labeled recordings, in seconds.")
+    ] = False,
     annotator: Annotated[
         str | None,
         typer.Option(
@@ -65,6 +68,8 @@ def run(
 
     Example: [bold]ethobench train my_study/ --out models/first --budget 10m[/bold]
 
+    A new laboratory: [bold]ethobench train new_lab/ --init models/many_labs --adapt --out models/new_lab[/bold]
+
     Another model: [bold]ethobench train my_study/ --model rf --param trees=200 --decode bout_f1 --out models/forest[/bold]
     """
     from ethobench.benchmarks.folds import select_annotated
@@ -75,12 +80,13 @@ def run(
     from ethobench.datasets import load_dataset
     from ethobench.models.saving import describe_fit
 
-    if learning_curve and no_evaluate:
-        raise typer.BadParameter("a learning curve is part of the cross-validation: remove --no-evaluate", param_hint="--learning-curve")
-    if learning_curve and budget:
-        raise typer.BadParameter("a learning curve has no time budget: remove --learning-curve or --budget", param_hint="--budget")
+    _check_learning_curve(learning_curve, no_evaluate, budget)
     deadline = Deadline(_parse_budget(budget) if budget else None, elapsed=seconds_since_start())
     check_new_path(out)
+    if adapt:
+        unused = {"--model": model, "--param": param, "--decode": decode, "--budget": budget, "--learning-curve": learning_curve}
+        _adapt(dataset, init, out, annotator, corrections, rename, [name for name, value in unused.items() if value])
+        return
     new_model, params = _create(model, param or [], decode, init, seed)
     options: dict[str, Any] = {} if corrections is None else {"corrections": str(corrections.resolve())}
     if rename:
@@ -134,6 +140,39 @@ def _create(name: str, param: list[str], decode: str, init: Path | None, seed: i
     if init is not None:
         params = {**_shared_params(init, name), **params, _init_param(init, name): str(init.resolve())}
     return create_model(name, seed=seed, **params), params
+
+
+def _check_learning_curve(learning_curve: bool, no_evaluate: bool, budget: str) -> None:
+    """Refuse options that exclude each other."""
+    if learning_curve and no_evaluate:
+        raise typer.BadParameter("a learning curve is part of the cross-validation: remove --no-evaluate", param_hint="--learning-curve")
+    if learning_curve and budget:
+        raise typer.BadParameter("a learning curve has no time budget: remove --learning-curve or --budget", param_hint="--budget")
+
+
+def _adapt(
+    dataset: str, init: Path | None, out: Path, annotator: str | None, corrections: Path | None, rename: list[str] | None, unused: list[str]
+) -> None:
+    """Adapt a saved model to a new laboratory, save it, and print its scores before and after."""
+    from ethobench.benchmarks.folds import select_annotated
+    from ethobench.cli.options import parse_renames
+    from ethobench.datasets import load_dataset
+    from ethobench.models.adaptation import adapt_saved_model
+
+    if init is None or unused:
+        reason = "needs --init MODEL" if init is None else f"keeps the kind of the model: remove {', '.join(unused)}"
+        raise typer.BadParameter(reason, param_hint="--adapt")
+    options: dict[str, Any] = {} if corrections is None else {"corrections": str(corrections.resolve())}
+    options |= {"rename": parse_renames(rename)} if rename else {}
+    data = select_annotated(load_dataset(dataset, **options), annotator)
+    adapted, scores = adapt_saved_model(init, data, annotator)
+    adapted.save(out)
+    echo(f"F1 on the {len(data)} recordings before adaptation (zero-shot): {format_score(scores['zero_shot'])}")
+    if "adapted" in scores:
+        echo(f"F1 on each recording after adaptation to the others: {format_score(scores['adapted'])}")
+    print_wrapped([f"{out}: {adapted!r}"], "")
+    echo("next:")
+    echo(f"  ethobench predict {out} RECORDING... --out annotations/")
 
 
 def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, progress: TrainingProgress) -> None:

@@ -41,6 +41,7 @@ FRONT = (("nose", 1.0), ("head", 0.86), ("neck", 0.71), ("center", 0.48))
 REAR = (("tail_base", 0.0), ("left_hip", 0.19), ("right_hip", 0.19), ("center", 0.48))
 ARENA_BODY_LENGTHS = 10.0  # size of an arena in body lengths, where no body length can be measured
 MEASURED, ESTIMATED = 1.0, 0.5
+MIN_ANIMALS = 3  # of recordings whose numbers of animals differ, where bouts do not name subjects
 
 
 def constant_names() -> tuple[str, ...]:
@@ -164,14 +165,15 @@ class RoleInputs:
     def with_animals(self, recording: Recording) -> Recording:
         """Return a converted recording for a model that does not tell which animal acts.
 
-        Animals keep their names if those of the training recordings are the same; otherwise they are numbered, and at least two, of which
-        one may be missing in all frames.
+        Animals keep their names if those of the training recordings are the same. Otherwise they are numbered, and at least three, of
+        which some may be missing in all frames, so that minima and maxima over pairs are defined alike.
         """
         poses = _poses_of(recording)
         if len(self.individuals) == len(poses.individuals):
             names = self.individuals
         else:
-            poses, names = pad_animals(poses, 2), tuple(f"animal{i + 1}" for i in range(max(2, len(poses.individuals))))
+            poses = pad_animals(poses, MIN_ANIMALS)
+            names = tuple(f"animal{i + 1}" for i in range(len(poses.individuals)))
         return recording.copy(signals=Poses(poses.positions, poses.confidence, names, poses.keypoints, poses.rate))
 
     def to_dict(self) -> dict[str, Any]:

@@ -29,7 +29,8 @@ from ethobench.decoding.abstention import abstain, coverage_curve
 from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
 from ethobench.decoding.calibration import calibration_error
 from ethobench.decoding.decoder import Decoder
-from ethobench.decoding.pooling import label_predictions, pooled_thresholds
+from ethobench.decoding.pooling import DEFAULT as DEFAULT_THRESHOLD
+from ethobench.decoding.pooling import fit_weighted_threshold, label_predictions, pool_threshold, pooled_thresholds
 from ethobench.decoding.search import Trial, check_metric, fit_decoder
 from ethobench.features.multiscale import Baseline
 from ethobench.metrics import score
@@ -200,6 +201,21 @@ class Auto(SignalModel):
             with progress_range(start, stop, "all recordings"):
                 members[candidate.name] = candidate.fit_all(refit_deadline)
         return members
+
+    def _adapt(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        """Adapt the boosted trees; shift the thresholds by the predictions of all members, which were not trained on these recordings."""
+        raw = {recording.id: self.predict_probabilities(recording) for recording in data}
+        conditions = {recording.id: self.condition_of(recording) for recording in data}
+        shared = self.decoder or Decoder()
+        for behavior, of_condition in label_predictions(raw, truths, conditions, shared).items():
+            for condition, values in of_condition.items():
+                if values.occurs.any():
+                    pooled = pool_threshold(
+                        fit_weighted_threshold(values), shared.thresholds.get(behavior, DEFAULT_THRESHOLD), values.bouts
+                    )
+                    self.condition_thresholds.setdefault(condition, {})[behavior] = pooled
+        if "boost" in self.members:
+            self.members["boost"]._adapt(data, truths)
 
     def preparation_seconds(self, data: Dataset) -> float:
         """Estimate the seconds that the features of all recordings take."""

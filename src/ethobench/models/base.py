@@ -32,7 +32,7 @@ from ethobench.models.network_use import NetworkUse
 from ethobench.models.pieces import Pieces
 from ethobench.models.provenance import UNKNOWN, TrainingData, TrainingMatch, initial_training_data
 from ethobench.models.streaming import PredictionStream
-from ethobench.models.training_examples import TrainingExamples, prepare_examples
+from ethobench.models.training_examples import TrainingExamples, prepare_adaptation, prepare_examples
 
 
 @hyperparameters
@@ -285,6 +285,41 @@ class Model:
         if (initial := initial_training_data(self.params)) is not None:
             self.training = self.training.initialized_from(initial[1], initial[0])
         return self
+
+    def adapt_to(self, data: Dataset, *, annotator: str | None = None) -> Self:
+        """Adapt a fitted model to a new laboratory from a few annotated recordings; return it.
+
+        What it learned from other laboratories stays the same. Recordings with the same value of the condition (by default ``lab`` in
+        their metadata) are then predicted by the adapted part.
+
+        Parameters
+        ----------
+        data : Dataset
+            One or two recordings are enough.
+        annotator : str, optional
+            Whose annotations to use where recordings have several.
+
+        Raises
+        ------
+        EthobenchError
+            If the model cannot be adapted: it is not fitted, or its inputs are not by role.
+        """
+        ethogram = self.check_is_fitted()
+        if self.role_inputs is None or self.exclusive:
+            raise EthobenchError(
+                f"model {self.name!r} cannot be adapted: it was trained on one skeleton or one laboratory. "
+                "Train it on recordings of several laboratories, with `inputs='roles'`"
+            )
+        examples = prepare_adaptation(data, annotator, ethogram, self.role_inputs, self.directed, self.required_input)
+        self._adapt(examples.data, examples.truths)
+        if self.training is not None:
+            self.training = dataclasses.replace(self.training, recordings=(*self.training.recordings, *examples.training.recordings))
+        values = ", ".join(sorted({self.condition_of(recording) or "recordings without one" for recording in data}))
+        self.note(f"adapted to {len(data)} recordings of {getattr(self.params, 'condition', '')}: {values}")
+        return self
+
+    def _adapt(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        raise EthobenchError(f"model {self.name!r} cannot be adapted to a new laboratory; use boost or auto")
 
     def match_training(self, recording: Recording) -> TrainingMatch:
         """Return whether this model was trained on a recording, on its individual, or on neither.

@@ -24,7 +24,7 @@ from ethobench.core.progress import progress_range, report_progress
 from ethobench.core.recording import Data
 from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.decoding.decoder import Decoder
-from ethobench.decoding.pooling import Labeled, pooled_thresholds
+from ethobench.decoding.pooling import DEFAULT, Labeled, fit_weighted_threshold, pool_threshold, pooled_thresholds
 from ethobench.features.cache import cache_folder, cached, precompute
 from ethobench.features.multiscale import Baseline, multiscale_context, multiscale_features
 from ethobench.features.roles import constant_names
@@ -140,7 +140,7 @@ class Boost(SignalModel):
         """Fit the trees to rows from `collect_rows`: those shared by all recordings, and those of each condition."""
         self._fit_shared(rows)
         self.condition_parts = {}
-        if self.has_conditions and len({each.condition for each in rows.values()}) > 1:
+        if self.has_conditions and len({each.group for each in rows.values()}) > 1:
             self._fit_conditions(rows)
 
     @property
@@ -176,7 +176,8 @@ class Boost(SignalModel):
                 margins |= {name: shared.shared_margins(each.features) for name, each in held_out.items()}
         labeled: dict[str, dict[str, Labeled]] = {}
         names = self.check_is_fitted().names
-        for condition in sorted({each.condition for each in rows.values()}):
+        conditions = sorted({each.condition for each in rows.values()})
+        for condition in conditions:
             members = [name for name, each in rows.items() if each.condition == condition and name in margins]
             if not members:
                 continue
@@ -186,14 +187,36 @@ class Boost(SignalModel):
                 [folds[name] for name in members],
                 self.params.class_weight_exponent,
             )
-            if condition:
+            has_part = bool(condition) and len(conditions) > 1
+            if has_part:
                 self.condition_parts[condition] = examples.fit(self.seed)
-            for code, values in examples.labeled(examples.cross_fit(self.seed) if condition else examples.margins).items():
+            for code, values in examples.labeled(examples.cross_fit(self.seed) if has_part else examples.margins).items():
                 labeled.setdefault(names[code], {})[condition] = values
         if not self.decode:
             shared_thresholds, self.condition_thresholds = pooled_thresholds(labeled)
             self.condition_thresholds.pop("", None)
             self.decoder = Decoder(thresholds=shared_thresholds)
+
+    def _adapt(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        """Fit the part and the thresholds of new conditions to the residuals of the shared trees."""
+        rows = self.collect_rows(data, truths)
+        names = self.check_is_fitted().names
+        for condition in sorted({each.condition for each in rows.values()}):
+            members = {name: each for name, each in rows.items() if each.condition == condition}
+            groups = {group: number for number, group in enumerate(dict.fromkeys(each.group for each in members.values()))}
+            examples = ConditionRows.from_rows(
+                list(members.values()),
+                [self.shared_margins(each.features) for each in members.values()],
+                [groups[each.group] for each in members.values()],
+                self.params.class_weight_exponent,
+            )
+            self.condition_parts[condition] = examples.fit(self.seed)
+            shared = {} if self.decoder is None else self.decoder.thresholds
+            self.condition_thresholds[condition] = {
+                names[code]: pool_threshold(fit_weighted_threshold(values), shared.get(names[code], DEFAULT), values.bouts)
+                for code, values in examples.labeled(examples.cross_fit(self.seed)).items()
+                if values.occurs.any()
+            }
 
     def shared_margins(self, features: Features) -> NDArray[np.float64]:
         """Return the log odds of overlapping behaviors by the shared trees (n_rows, n_behaviors); NaN for behaviors without trees."""

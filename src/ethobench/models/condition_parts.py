@@ -127,7 +127,7 @@ class ConditionRows:
                 continue
             dataset.set_label(occurs.astype(np.float32))
             dataset.set_weight(np.where(used, self.weights[:, code], 0.0))
-            dataset.set_init_score(self.margins[:, code])
+            dataset.set_init_score(np.ascontiguousarray(self.margins[:, code]))
             booster = lightgbm.train(settings, dataset, ROUNDS)
             boosters[code] = lightgbm.Booster(model_str=booster.model_to_string())
         return boosters

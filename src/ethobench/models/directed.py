@@ -136,7 +136,7 @@ class DirectedExamples:
                 probabilities = nan_mean(np.stack([prediction.probabilities for prediction in of_subject]), axis=0)
                 mean = Prediction(probabilities, first.ethogram, first.rate, exclusive=first.exclusive)
                 bouts.append(((subject, None), self._bouts_of(decode(mean).annotation, (subject, None))))
-        joined = _join(predictions, bouts, self._observed(bouts))
+        joined = _join(predictions, bouts, self._observed(bouts), raw)
         joined.targeted = self.targeted
         return joined
 
@@ -212,8 +212,10 @@ def _subject_and_target(recording: Recording, subject: str, target: str | None) 
     )
 
 
-def _join(predictions: Mapping[Actors, Prediction], bouts: list[tuple[Actors, Annotation]], observed: Observed) -> DirectedPrediction:
-    """Join the predictions of all examples of a recording."""
+def _join(
+    predictions: Mapping[Actors, Prediction], bouts: list[tuple[Actors, Annotation]], observed: Observed, raw: Mapping[Actors, Prediction]
+) -> DirectedPrediction:
+    """Join the predictions of all examples of a recording; `raw` are those before frames without target were removed."""
     first = next(iter(predictions.values()))
     annotation = Annotation.from_bouts(
         np.concatenate([each.start for _, each in bouts]),
@@ -228,7 +230,7 @@ def _join(predictions: Mapping[Actors, Prediction], bouts: list[tuple[Actors, An
         confidence=_confidence([each for _, each in bouts]),
         subjects=dict.fromkeys(subject for subject, _ in predictions),
     )
-    joined = DirectedPrediction(_highest(predictions), first.ethogram, first.rate, annotation=annotation, exclusive=False)
+    joined = DirectedPrediction(_highest(raw), first.ethogram, first.rate, annotation=annotation, exclusive=False)
     joined.by_actors = dict(predictions)
     return joined
 

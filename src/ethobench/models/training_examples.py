@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ethobench.core import Annotation, Dataset, Ethogram, Recording
+from ethobench.core import Annotation, Dataset, Ethogram, Observed, Recording, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.core.occurrence import Occurrence
@@ -128,6 +128,56 @@ def prepare_examples(
         check_inputs(recording, names)
     required = RequiredInput(1) if role_inputs is not None else RequiredInput()
     return _finish(TrainingExamples(data, truths, training, rate, never_annotated, names, directed, required, role_inputs))
+
+
+def prepare_adaptation(
+    data: Dataset,
+    annotator: str | None,
+    ethogram: Ethogram,
+    role_inputs: RoleInputs,
+    directed: DirectedExamples | None,
+    required_input: RequiredInput,
+) -> TrainingExamples:
+    """Prepare annotated recordings for a model that was trained before on recordings by role.
+
+    Behaviors that the dataset does not have are unobserved. Those that the model does not have are dropped, with a warning.
+
+    Parameters
+    ----------
+    data : Dataset
+    annotator : str, optional
+    ethogram : Ethogram
+        Behaviors of the model.
+    role_inputs, directed, required_input
+        Of the model.
+
+    Raises
+    ------
+    MismatchError
+        If the model has none of the behaviors.
+    """
+    shared = [name for name in data.ethogram.names if name in ethogram]
+    if not shared:
+        raise MismatchError(
+            f"the model has none of the behaviors {', '.join(data.ethogram.names)}; it has {', '.join(ethogram.names)}. Rename behaviors, "
+            "or train a new model"
+        )
+    if unknown := [name for name in data.ethogram.names if name not in ethogram]:
+        warnings.warn(f"the model was not trained on {', '.join(unknown)}, which it will not predict", stacklevel=3)
+    training = TrainingData.from_dataset(data)
+    absent = {Track(name): iv.empty() for name in ethogram.names if name not in shared}
+    truths, converted = {}, tuple(map(role_inputs.convert, data.recordings))
+    for recording in converted:
+        truth = reference_annotation(recording, annotator).with_ethogram(data.ethogram).restrict(shared).with_ethogram(ethogram)
+        truth = truth.with_observed(Observed(truth.observed.frames, {**truth.observed.tracks, **absent}))
+        truths[recording.id] = _fit_to_signals(recording, truth)
+    data = dataclasses.replace(data, recordings=converted, keypoints={}, ethogram=ethogram)
+    if directed is not None:
+        data, truths = directed.expand(data, truths)
+    else:
+        data = dataclasses.replace(data, recordings=tuple(map(role_inputs.with_animals, data.recordings)))
+    names = input_names(data.recordings[0])
+    return _finish(TrainingExamples(data, truths, training, role_inputs.rate, (), names, directed, required_input, role_inputs))
 
 
 def _finish(examples: TrainingExamples) -> TrainingExamples:
