@@ -1,7 +1,7 @@
 """Measure the viewer in Chromium: first paint, frames per second while scrolling and zooming, and key press to visible mark.
 
-Run with ``python benchmarks/viewer.py [--frames 1000000] [--bouts 100000] [--subjects 12] [--save FILE.md]``. The recording has labels
-only: a correction with one lane per animal, and as many bouts as stated. Needs the extras ``app`` and ``dev``, and Chromium.
+Run with ``python benchmarks/viewer.py [--frames 1000000] [--bouts 100000] [--subjects 12] [--behaviors 8] [--save FILE.md]``. The
+recording has labels only: a correction with one lane per animal, and as many bouts as stated. Needs the extras ``app`` and ``dev``, and Chromium.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from ethobench import Annotation, write_annotation
 from ethobench.app.opening import open_project
 from ethobench.app.server import configure, make_app
 
-RATE, BEHAVIORS, REPEATS = 30, 8, 7
+RATE, REPEATS = 30, 7
+SCRIPTS = ("behavior", "行動", "سلوك", "व्यवहार", "поведение", "🐭")  # names in several scripts
 STEPS = 180  # of scrolling and zooming
 FRAMES_PER_SECOND = """async () => {
     const timeline = document.querySelector("canvas.lanes");
@@ -64,7 +65,7 @@ KEY_TO_MARK = r"""async (key) => {
 }"""
 
 
-def write_recording(folder: Path, frames: int, bouts: int, subjects: int) -> Path:
+def write_recording(folder: Path, frames: int, bouts: int, subjects: int, n_behaviors: int) -> Path:
     """Write signals and the labels of several animals, and return the manifest."""
     rng = np.random.default_rng(0)
     names = [f"animal {i + 1}" for i in range(subjects)]
@@ -74,9 +75,9 @@ def write_recording(folder: Path, frames: int, bouts: int, subjects: int) -> Pat
         edges = np.sort(rng.choice(frames, 2 * per_subject, replace=False))
         start.append(edges[::2])
         stop.append(edges[1::2])
-        code.append(rng.integers(0, BEHAVIORS, per_subject))
+        code.append(rng.integers(0, n_behaviors, per_subject))
         subject += [name] * per_subject
-    behaviors = [f"behavior {i + 1}" for i in range(BEHAVIORS)]
+    behaviors = [f"{SCRIPTS[i % len(SCRIPTS)]} {i + 1}" for i in range(n_behaviors)]
     columns = (np.concatenate(start), np.concatenate(stop), np.concatenate(code))
     annotation = Annotation.from_bouts(*columns, behaviors, RATE, frames, subject=subject, subjects=names)
     write_annotation(annotation, folder / "labels.parquet", "tidy_parquet", recording="long")
@@ -108,15 +109,17 @@ def measure(folder: Path) -> dict[str, Any]:
         page.wait_for_selector("eb-recordings [aria-current]")
         page.keyboard.press("e")
         page.fill("dialog input[name=annotator]", "zoe")
+        started = page.evaluate("() => performance.now()")
         page.keyboard.press("Enter")
-        page.wait_for_selector("dialog", state="detached", timeout=120_000)
+        page.wait_for_selector("dialog", state="detached", timeout=300_000)
+        copied = page.evaluate("() => performance.now()") - started
         page.wait_for_timeout(3000)
         devtools = page.context.new_cdp_session(page)
         devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
         busy = _processor_seconds(devtools)
         rates = page.evaluate(FRAMES_PER_SECOND.replace("STEPS", str(STEPS)))
         busy = _processor_seconds(devtools) - busy
-        marks = []
+        marks, saves = [], []
         for i in range(REPEATS):
             page.evaluate("() => document.querySelector('canvas.lanes').focus()")
             for key in ("f", "Home", *["+"] * 6, *["PageDown"] * (i + 1)):
@@ -124,8 +127,10 @@ def measure(folder: Path) -> dict[str, Any]:
             for key in ("i", "Control+ArrowRight", "Control+ArrowRight", "o"):
                 page.keyboard.press(key)
             page.wait_for_timeout(200)
+            pressed = page.evaluate("() => performance.now()")
             marks.append(page.evaluate(KEY_TO_MARK, "1"))
-            page.wait_for_function("() => document.querySelector('#saved').textContent.startsWith('saved')", timeout=120_000)
+            page.wait_for_function("() => document.querySelector('#saved').textContent.startsWith('saved')", timeout=300_000)
+            saves.append(page.evaluate("() => performance.now()") - pressed)
         browser.close()
     server.should_exit = True
     return {
@@ -133,6 +138,8 @@ def measure(folder: Path) -> dict[str, Any]:
         "first tracks": statistics.median(tracks),
         "key to mark": statistics.median(marks),
         "slowest key to mark": max(marks),
+        "copied": copied,
+        "saved": statistics.median(saves),
         "frames per second": rates["mean"],
         "slowest frames per second": rates["slowest"],
         "processor time per frame": 1000 * busy / STEPS,
@@ -151,23 +158,28 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=1_000_000)
     parser.add_argument("--bouts", type=int, default=100_000)
     parser.add_argument("--subjects", type=int, default=12)
+    parser.add_argument("--behaviors", type=int, default=8)
     parser.add_argument("--save", type=Path, help="Write the table to this Markdown file.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        values = measure(write_recording(Path(folder), options.frames, options.bouts, options.subjects))
-    command = f"python benchmarks/viewer.py --frames {options.frames} --bouts {options.bouts} --subjects {options.subjects}"
+        values = measure(write_recording(Path(folder), options.frames, options.bouts, options.subjects, options.behaviors))
+    sizes = {name: getattr(options, name) for name in ("frames", "bouts", "subjects", "behaviors")}
+    command = " ".join(["python benchmarks/viewer.py", *(f"--{name} {value}" for name, value in sizes.items())])
     rows = [
         ("first paint", f"{values['first paint']:.0f} ms", "below 1000 ms"),
         ("tracks are drawn", f"{values['first tracks']:.0f} ms", ""),
         ("key press to visible mark, median", f"{values['key to mark']:.1f} ms", "below 50 ms"),
         ("key press to visible mark, slowest", f"{values['slowest key to mark']:.1f} ms", ""),
+        ("all bouts copied to a new correction and saved", f"{values['copied'] / 1000:.1f} s", ""),
+        ("key press until the edit is saved, median", f"{values['saved'] / 1000:.1f} s", ""),
         ("scrolling and zooming, mean", f"{values['frames per second']:.0f} frames/s", "at least 30"),
         ("scrolling and zooming, processor time of the page per frame", f"{values['processor time per frame']:.1f} ms", "below 33 ms"),
         ("scrolling and zooming, slowest 5 %", f"{values['slowest frames per second']:.0f} frames/s", ""),
     ]
     load = os.getloadavg()[0]
     size = (
-        f"{options.frames:,} frames, {options.bouts:,} bouts, {options.subjects} animals with a lane each, and the track that was copied."
+        f"{options.frames:,} frames, {options.bouts:,} bouts of {options.behaviors} behaviors with names in six scripts, "
+        f"{options.subjects} animals with a lane each, and the track that was copied."
     )
     lines = [
         "# The viewer in Chromium",
