@@ -1,7 +1,8 @@
 """Measure the viewer in Chromium: first paint, frames per second while scrolling and zooming, and key press to visible mark.
 
 Run with ``python benchmarks/viewer.py [--frames 1000000] [--bouts 100000] [--subjects 12] [--behaviors 8] [--save FILE.md]``. The
-recording has labels only: a correction with one lane per animal, and as many bouts as stated. Needs the extras ``app`` and ``dev``, and Chromium.
+recording has labels only: a correction with one lane per animal, and as many bouts as stated. Needs the extras ``app`` and ``dev``, and
+Chromium.
 """
 
 from __future__ import annotations
