@@ -102,13 +102,20 @@ def compare_scorers(n_bouts: int, frames: int) -> None:
     submission, solution, metadata = make_tables(n_bouts, frames)
     pred, truth, videos = read_bouts(submission), read_bouts(solution), read_metadata(metadata)
     literal_seconds, literal = measure(lambda: score_literally(submission, solution, metadata), 1)
-    from_frames, _ = measure(lambda: score_tables(read_bouts(submission), read_bouts(solution), read_metadata(metadata)).overall["f1"], 5)
+    from_frames, _ = measure(lambda: score_tables(read_bouts(submission), read_bouts(solution), read_metadata(metadata)).overall["f1"], 10)
     seconds, value = measure(lambda: score_tables(pred, truth, videos).overall["f1"], 5)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{name}.csv" for name in ("submission", "solution", "metadata")]
+        for table, path in zip((submission, solution, metadata), files, strict=True):
+            table.to_csv(path, index=False)
+        from_files, _ = measure(lambda: score_tables(read_bouts(files[0]), read_bouts(files[1]), read_metadata(files[2])).overall["f1"], 5)
+        literal_from_files, _ = measure(lambda: score_literally(*map(pd.read_csv, files)), 1)
     assert abs(value - literal) < 1e-12, (value, literal)
     n_frames = int((solution["stop_frame"] - solution["start_frame"]).sum())
     print(f"{n_bouts:,} bouts and {n_frames:,} frames on either side; score {value:.4f} by both")
     print(f"  sets of frames in Python                  {literal_seconds * 1e3:12,.1f} ms")
     print(f"  suite mabe2025, from DataFrames           {from_frames * 1e3:12,.1f} ms  {literal_seconds / from_frames:10,.0f} x")
+    print(f"  suite mabe2025, from CSV files            {from_files * 1e3:12,.1f} ms  {literal_from_files / from_files:10,.0f} x")
     print(f"  suite mabe2025, from tables already read  {seconds * 1e3:12,.1f} ms  {literal_seconds / seconds:10,.0f} x")
 
 

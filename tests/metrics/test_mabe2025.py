@@ -17,7 +17,7 @@ import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Recording
 from ethobench.cli import app
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, NotFoundError
-from ethobench.formats.mabe2025_tables import mouse_name
+from ethobench.formats.mabe2025_tables import mouse_name, read_bouts
 
 COLUMNS = ["video_id", "agent_id", "target_id", "action", "start_frame", "stop_frame"]
 Row = tuple[Any, Any, Any, str, int, int]
@@ -359,3 +359,43 @@ def test_command_line_names_the_row_of_an_error(tmp_path: Path):
     assert "video 1: mouse1 has two actions towards mouse2 in frame 3, sniff and attack" in " ".join(
         str(result.exception or "").split()
     ) + (" ".join(result.output.split()))
+
+
+def test_files_that_are_not_plain_csv_are_read_alike(tmp_path):
+    """The fast reader of plain files and the tolerant one give the same table; ids keep leading zeros."""
+    rows = [("007", "1", "2", "sniff", 0, 10), ("7", "mouse2", "self", "rear", 5, 9), ("7", "2", "", "dig", 3, 4)]
+    header = ("video_id", "agent_id", "target_id", "action", "start_frame", "stop_frame")
+    lines = [",".join(map(str, row)) for row in (header, *rows)]
+    variants = {
+        "plain": "\n".join(lines) + "\n",
+        "windows": "\r\n".join(lines),
+        "mark": "\ufeff" + "\n".join(lines),
+        "blank lines": "\n\n".join(lines) + "\n",
+        "blank rows": "\n,,,,,\n".join(lines) + "\n",
+        "quotes": "\n".join(",".join(f'"{cell}"' for cell in line.split(",")) for line in lines),
+        "semicolons": "\n".join(line.replace(",", ";") for line in lines),
+        "comment": "# made by hand\n" + "\n".join(lines),
+        "more columns": "\n".join(f"x,{line}" for line in lines),
+        "floats": "\n".join([lines[0], *(f"{line}.0" for line in lines[1:])]),
+    }
+    for name, text in variants.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_text(text, encoding="utf-8", newline="")
+        table = read_bouts(path)
+        cells = [[column[i] for column in (table.video, table.agent, table.target, table.action)] for i in range(len(table))]
+        assert cells == [
+            ["007", "mouse1", "mouse2", "sniff"],
+            ["7", "mouse2", "self", "rear"],
+            ["7", "mouse2", "self", "dig"],
+        ], name
+        assert (table.start.tolist(), table.stop.tolist()) == ([0, 5, 3], [10, 9, 4]), name
+
+
+def test_errors_of_plain_files_name_the_line(tmp_path):
+    path = tmp_path / "solution.csv"
+    path.write_text("video_id,agent_id,target_id,action,start_frame,stop_frame\n1,1,2,sniff,0,9\n\n\n1,1,2,sniff,20,9\n")
+    with pytest.raises(FormatError, match=r"row 5.*stop_frame 9 is before start_frame 20"):
+        read_bouts(path)
+    path.write_text("video_id,agent_id,target_id,action,start_frame,stop_frame\n1,1,2,sniff,0,9\n\n1,1,2,,20,29\n")
+    with pytest.raises(FormatError, match=r"row 4.*blank action"):
+        read_bouts(path)

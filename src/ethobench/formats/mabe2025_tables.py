@@ -7,6 +7,7 @@ is "self".
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -237,22 +238,54 @@ def _read_columns(source: Source, name: str, required: Sequence[str]) -> _Column
             columns: Mapping[str, Any] = plain_columns(path, read_parquet(path))
             table = _Columns(str(path), columns, lambda i: f"row {i + 1}")
         else:
+            plain = _read_plain_csv(path, required)
+            if plain is not None:
+                return plain
             text = read_table(path)
             columns = {column: text.column(column) for column in text.header}
             table = _Columns(str(path), columns, lambda i: f"row {text.row_numbers[i]}")
     else:
-        table = _Columns(name or "table", {str(column): source[column].to_numpy() for column in source.columns}, lambda i: f"row {i}")
+        table = _Columns(name or "table", {str(column): source[column] for column in source.columns}, lambda i: f"row {i}")
     missing = [column for column in required if column not in table.columns]
     if missing:
         raise FormatError(table.name, f"no column {', '.join(missing)}; columns: {', '.join(table.columns)}", "header")
     return table
 
 
+def _read_plain_csv(path: Path, required: Sequence[str]) -> _Columns | None:
+    """Read a comma-separated UTF-8 file with a header and complete rows; None if it is none, which `read_table` can repair or explain."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.csv
+
+    types = dict.fromkeys(("video_id", "agent_id", "target_id", "action", LAB, LABELED), pa.string())
+    types |= dict.fromkeys(("start_frame", "stop_frame"), pa.int64())
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header = next(csv.reader(file), [])
+        selected = [name for name in types if name in header]
+        if not {*required} <= {*header} or any(header.count(name) > 1 for name in selected):
+            return None
+        table = pa.csv.read_csv(
+            path,
+            read_options=pa.csv.ReadOptions(use_threads=False),
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(include_columns=selected, column_types={name: types[name] for name in selected}),
+        )
+    except (pa.ArrowException, UnicodeDecodeError, csv.Error):
+        return None
+    if any(column.null_count for column in table.columns):
+        return None
+    columns = {name: pd.Series(table.column(name), dtype=pd.ArrowDtype(types[name]), copy=False) for name in selected}
+    return _Columns(str(path), columns, lambda i: f"row {read_table(path).row_numbers[i]}")
+
+
 def _factorize(table: _Columns, column: str, normalize: Callable[[Any], str], blank: str = "") -> Names:
     """Return a column as codes of normalized names; a blank cell is `blank`, or an error."""
     import pandas as pd
 
-    codes, uniques = pd.factorize(np.asarray(table.columns[column]), use_na_sentinel=False)
+    cells = table.columns[column]
+    codes, uniques = pd.factorize(cells if isinstance(cells, pd.Series) else np.asarray(cells), use_na_sentinel=False)
     names = [normalize(value) or blank for value in uniques.tolist()]
     if "" in names:
         raise FormatError(table.name, f"blank {column}", table.location(int(np.flatnonzero(codes == names.index(""))[0])))

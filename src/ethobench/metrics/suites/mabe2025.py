@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 LAB_KEYS = ("lab", "lab_id")
 LABELED_KEY = "behaviors_labeled"
 MAX_NAMES = 5
+MAX_TABLE = 1 << 22
+"""Most codes that are looked up in a table; more are sorted and searched."""
 Videos: TypeAlias = "Mapping[str, Any] | str | Path | pd.DataFrame"
 
 
@@ -249,28 +251,39 @@ def _recode(column: Names, names: tuple[str, ...]) -> IntArray:
     return np.array([codes[name] for name in column.values], dtype=np.int64)[column.codes]
 
 
-def _is_listed(keys: _Keys, columns: _Columns, labeled: Mapping[str, tuple[Track, ...] | None]) -> BoolArray:
-    """Return which bouts are among the labeled behaviors of their videos."""
-    pairs = {pair: code for code, pair in enumerate(keys.pairs)}
-    actions = {action: code for code, action in enumerate(keys.actions)}
-    lists: dict[tuple[Track, ...], IntArray] = {}
-    codes, everything = [np.empty(0, dtype=np.int64)], np.zeros(len(keys.videos), dtype=bool)
-    size = len(keys.pairs) * len(actions)
-    for video, name in enumerate(keys.videos):
-        tracks = labeled.get(name)
-        if tracks is None:
-            everything[video] = True
-            continue
-        if tracks not in lists:
-            named = [(pairs.get((str(t.subject), t.target or SELF)), actions.get(str(t.behavior))) for t in tracks if t.subject is not None]
-            named += [(pair, actions.get(str(t.behavior))) for t in tracks if t.subject is None for pair in pairs.values()]
-            lists[tracks] = np.array([p * len(actions) + a for p, a in named if p is not None and a is not None], dtype=np.int64)
-        codes.append(lists[tracks] + video * size)
-    listed = np.sort(np.concatenate(codes))
-    codes_of_bouts = keys.code(columns)
-    at = np.searchsorted(listed, codes_of_bouts)
-    among = np.zeros(len(codes_of_bouts), dtype=bool) if not listed.size else listed[np.minimum(at, len(listed) - 1)] == codes_of_bouts
-    return np.asarray(among | everything[columns.video])
+class _Listed:
+    """Which bouts are among the labeled behaviors of their videos; behaviors of videos without a list all are."""
+
+    def __init__(self, keys: _Keys, labeled: Mapping[str, tuple[Track, ...] | None]) -> None:
+        self.keys = keys
+        self.everything = np.zeros(len(keys.videos), dtype=bool)
+        self.size = len(keys.pairs) * len(keys.actions)
+        pairs = {pair: code for code, pair in enumerate(keys.pairs)}
+        actions = {action: code for code, action in enumerate(keys.actions)}
+        lists: dict[int, IntArray] = {}  # by identity: videos of one lab share a list, and hashing it takes longer than the rest
+        codes = [np.empty(0, dtype=np.int64)]
+        for video, name in enumerate(keys.videos):
+            tracks = labeled.get(name)
+            if tracks is None:
+                self.everything[video] = True
+                continue
+            if id(tracks) not in lists:
+                named = [(pairs.get((t.subject, t.target or SELF)), actions.get(str(t.behavior))) for t in tracks if t.subject is not None]
+                named += [(pair, actions.get(str(t.behavior))) for t in tracks if t.subject is None for pair in pairs.values()]
+                found = [p * len(actions) + a for p, a in named if p is not None and a is not None]
+                lists[id(tracks)] = np.array(found, dtype=np.int64)
+            codes.append(lists[id(tracks)] + video * self.size)
+        self.codes = np.concatenate(codes)
+
+    def of(self, columns: _Columns) -> BoolArray:
+        codes, n = self.keys.code(columns), self.size * len(self.keys.videos)
+        if n <= MAX_TABLE:
+            table = np.zeros(n, dtype=bool)
+            table[self.codes] = True
+            among = table[codes]
+        else:
+            among = np.isin(codes, self.codes)
+        return np.asarray(among | self.everything[columns.video])
 
 
 @dataclass(frozen=True)
@@ -299,8 +312,15 @@ class _Timeline:
 
 def _dense(*codes: IntArray) -> tuple[IntArray, list[IntArray]]:
     """Return the different codes, sorted, and each array as indices into them."""
-    different = iv.boundaries(*codes)
-    return different, [np.searchsorted(different, one) for one in codes]
+    highest = max((int(one.max()) for one in codes if one.size), default=-1)
+    if highest >= MAX_TABLE:
+        different = iv.boundaries(*codes)
+        return different, [np.searchsorted(different, one) for one in codes]
+    occurs = np.zeros(highest + 1, dtype=bool)
+    for one in codes:
+        occurs[one] = True
+    index = np.cumsum(occurs) - 1
+    return np.flatnonzero(occurs), [index[one] for one in codes]
 
 
 def _count(keys: _Keys, truth: _Columns, pred: _Columns) -> Array:
@@ -361,7 +381,7 @@ def check_exclusive(table: BoutTable, labeled: Mapping[str, Any] | None = None) 
         return
     keys, (columns,) = _share_codes(table)
     lists = {video: parse_labeled(one, LABELED_KEY, plain_names=True) for video, one in (labeled or {}).items() if one is not None}
-    _check_exclusive(table.name, keys, columns.take(_is_listed(keys, columns, lists)))
+    _check_exclusive(table.name, keys, columns.take(_Listed(keys, lists).of(columns)))
 
 
 def score_tables(
@@ -413,7 +433,8 @@ def score_tables(
     n_videos, n_actions = len(truth.video.values), len(keys.actions)
     in_truth = np.bincount(true.video, minlength=len(keys.videos)) > 0
     labeled = {video: videos[video].labeled for video in keys.videos[:n_videos]}
-    listed_truth, listed = _is_listed(keys, true, labeled), _is_listed(keys, predicted, labeled)
+    among_listed = _Listed(keys, labeled)
+    listed_truth, listed = among_listed.of(true), among_listed.of(predicted)
     scored = listed & in_truth[predicted.video]
     kept = predicted.take(scored)
     _check_exclusive(pred.name, keys, kept)
