@@ -82,7 +82,7 @@ def compare_with_own_models() -> None:
         model = create_model("boost", condition=condition, **MODEL).fit(train)
         fitted = time.perf_counter() - start
         results[name] = lab_scores(annotate(model, test), test)
-        report(model=name, skeletons=skeletons, refused=0, mean=float(np.mean([*results[name].values()])), seconds=fitted, **results[name])
+        report(model=name, skeletons=skeletons, mean=float(np.mean([*results[name].values()])), seconds=fitted, **results[name])
     own: dict[str, float] = {}
     for lab in results["conditioned"]:
         of_lab = train.select(recordings=[r.id for r in train if r.metadata["lab"] == lab])

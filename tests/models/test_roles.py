@@ -239,7 +239,8 @@ def test_adaptation_needs_a_common_behavior(fitted, mixed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "params"), [("tcn", {"updates": 25, "width": 8, "levels": 3}), ("auto", {"folds": 2})])
-def test_networks_and_auto_learn_from_mixed_laboratories(mixed, name, params, tmp_path):
+def test_networks_and_auto_learn_from_mixed_laboratories(name, params, tmp_path):
+    mixed = labs(labs=["CRIM13", "LyricalHare"], seconds=8)
     model = create_model(name, **params)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
