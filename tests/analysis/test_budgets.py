@@ -188,3 +188,33 @@ def test_single_bouts_sum_to_the_budget(seed):
         assert len(chosen) == table.loc[name, "n_bouts"]
         assert chosen["duration_s"].sum() == pytest.approx(table.loc[name, "total_s"])
         assert chosen["inter_bout_s"].median() == pytest.approx(table.loc[name, "inter_bout_s"], nan_ok=True)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarning")
+def test_aggression_of_rats_by_thirds_equals_counts_of_frames(data):
+    rats = eb.load_dataset(data / "rats")
+    table = eb.budgets(rats, bin="thirds")
+    chosen = table[table["behavior"] == "aggression"].set_index(["recording", "bin"])
+    assert len(chosen) == 3 * len(rats)
+    for recording in rats:
+        annotation = recording.annotation()
+        frames = annotation.to_frames()[:, annotation.ethogram.code("aggression")]
+        edges = np.round(np.linspace(0, len(frames), 4)).astype(int)
+        for k in range(3):
+            row = chosen.loc[(recording.id, k)]
+            assert row["total_s"] == pytest.approx(frames[edges[k] : edges[k + 1]].sum() / annotation.rate)
+            assert row["coverage"] == 1
+
+
+@pytest.mark.slow
+def test_budgets_of_seals_exclude_unobserved_time(data):
+    seals = eb.load_dataset("bebe/ladds_seals")
+    table = eb.budgets(seals, by="individual")
+    shares = table.groupby("individual")["share"].sum()
+    assert shares.to_dict() == pytest.approx(dict.fromkeys(seals.individuals, 1.0))
+    for name, rows in table.groupby("individual"):
+        codes = np.concatenate([r.annotation().to_codes() for r in seals if r.individual == name])
+        assert rows["coverage"].iloc[0] == pytest.approx((codes >= 0).mean())
+        for row in rows.itertuples():
+            assert row.share == pytest.approx((codes == seals.ethogram.code(row.behavior)).sum() / (codes >= 0).sum())

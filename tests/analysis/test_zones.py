@@ -247,6 +247,16 @@ def test_a_study_with_impossible_zones_is_refused(tmp_path, zones, columns, cell
         eb.load_dataset(study(tmp_path, zones, columns, cells))
 
 
+def test_zones_keep_their_order(tmp_path):
+    shared = [Zone(name, "circle", ((5, 5), (1,))) for name in ("a", "b", "c")]
+    special = Zone("b", "circle", ((6, 6), (1,)), recording="m1")
+    for zones in ([*shared, special], [special, *shared]):
+        selected = zones_of(Recording("m1"), zones)
+        assert {zone.name: zone.coordinates[0][0] for zone in selected} == {"a": 5, "b": 6, "c": 5}
+    assert [zone.name for zone in zones_of(Recording("m1"), [*shared, special])] == ["a", "b", "c"]
+    assert zones_of(Recording("m2"), [special]) == ()
+
+
 def test_zones_are_written_and_read_back(tmp_path):
     zones = (STAR, Zone("nest", "circle", ((0.1, 1e-7), (2.5,)), "cm", "m1"))
     eb.write_zones(zones, tmp_path / "zones.csv")

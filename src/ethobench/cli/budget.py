@@ -264,13 +264,15 @@ def time_text(row: Row) -> str:
 
     >>> time_text({"bin_start": 300.0, "bin_stop": 600.0})
     '0:05:00-0:10:00'
+    >>> time_text({"bin_start": -5.0, "bin_stop": 0.0})
+    '-0:00:05 to 0:00:00'
     """
     texts = []
     for seconds in (row["bin_start"], row["bin_stop"]):
         minutes, rest = divmod(abs(seconds), 60)
         text = f"{rest:05.2f}".removesuffix(".00")
         texts.append(f"{'-' if seconds < 0 else ''}{int(minutes // 60)}:{int(minutes % 60):02d}:{text}")
-    return f"{texts[0]}-{texts[1]}" if not texts[1].startswith("-") else f"{texts[0]} to {texts[1]}"
+    return " to ".join(texts) if row["bin_start"] < 0 else "-".join(texts)
 
 
 def _collate(paths: list[Path], **options: Any) -> Sequence[Recording]:

@@ -300,8 +300,10 @@ def zones_of(recording: Recording, zones: Sequence[Zone] | None = None) -> tuple
     """
     if zones is None:
         zones = [Zone.from_dict(fields) for fields in recording.metadata.get("zones", ())]
-    by_name = {zone.name: zone for zone in zones if not zone.recording}
-    by_name |= {zone.name: zone for zone in zones if zone.recording == recording.id}
+    by_name: dict[str, Zone] = {}
+    for zone in zones:
+        if zone.recording == recording.id or (not zone.recording and zone.name not in by_name):
+            by_name[zone.name] = zone
     selected = tuple(by_name.values())
     if selected:
         _check_arena(recording, selected)
