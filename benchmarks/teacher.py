@@ -3,17 +3,20 @@
 Run it from the root of a checkout::
 
     python benchmarks/teacher.py --time                      # duration of features and of a training, for ten recordings
-    python benchmarks/teacher.py --data synthetic rats seals --seeds 3 --out benchmarks/results/teacher
+    python benchmarks/teacher.py --data synthetic rats seals --seeds 3 --advice --out benchmarks/results/teacher
 
-Individuals are divided at random into those that are labelled and those that are held out. A step of a simulated annotator is one bout,
-or a few seconds without any: the annotator goes to a frame, labels the bout that is there from its start to its stop, and everything
-that happens within one second before and after it. Strategies differ only in the frame:
+Half of the individuals of rats and seals are for development (``--individuals development``): settings may be chosen by their scores. The
+reported scores are of the other half, ``test``; synthetic data are simulated with other seeds. In each half, individuals are divided at
+random, once per seed, into those that are labelled and those that are held out. A step of a simulated annotator is one bout, or a few
+seconds without any: the annotator goes to a frame, labels the bout that is there from its start to its stop, and everything that happens
+within one second before and after it. A bout counts as labelled if any of its frames are. Strategies differ only in the frame:
 
 - ``suggested``: the bouts that `Teacher.suggest` ranks first, after the first 10 bouts, which are random; trained again every few bouts;
 - ``random``: random frames of random recordings;
 - ``sequential``: from the beginning of the first recording to its end, then the next one.
 
-The model of each strategy is the same and is scored on the held-out individuals. The last row of each seed has all labels.
+The model of each strategy is the same and is scored on the held-out individuals, when 5, 10 and 20 % of all bouts are labelled. The first
+row of each seed has all labels. With ``--advice``, the rows of ``suggested`` say whether the teacher expects more labels to help.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -31,22 +35,24 @@ import pandas as pd
 
 from ethobench import Annotation, Dataset, Teacher, load_dataset, score
 from ethobench.core import Recording
+from ethobench.core.errors import EthobenchError
 from ethobench.features.cache import feature_cache
+from ethobench.models.teaching_quality import Quality
 
-BUDGETS = (20, 40, 80, 160)
+BUDGET_SHARES = (0.05, 0.1, 0.2)  # of all bouts
+DIVISION_SEED = 2021  # of the individuals into development and test
 ROW_RATE = 5.0  # half of the default of the teacher, to save time
 FIRST_BOUTS = 10
 CONTEXT_SECONDS = 1.0
 EMPTY_SECONDS = 4.0  # labelled where there is no bout
+MAX_RECORDINGS = 14  # that are labelled, and that are scored
 MAX_BOUT_SECONDS = 30.0  # of a long bout, only this much around the frame is labelled
 STRATEGIES = ("suggested", "random", "sequential")
 HEADER = """# Labels that the teacher needs
 
 Simulated annotators label what the teacher suggests, random bouts, or one recording after the other. Scores are on individuals that
-were not labelled; relative scores are relative to the model with all labels. Produced by `benchmarks/teacher.py`, which explains the
-strategies. A row with one seed says little about the difference between two strategies. The ranking of suggestions and the settings of the
-model were chosen by scores on the held-out individuals of the same splits (seeds 0 to 2 of rats and seals), so the numbers of these two
-are somewhat optimistic.
+were not labelled, as mean ± standard deviation over seeds; relative scores are relative to the model with all labels. Produced by
+`benchmarks/teacher.py`, which explains the strategies and how individuals are divided.
 """
 
 
@@ -143,25 +149,23 @@ def label_suggested(annotator: Annotator, random: np.random.Generator, teacher: 
             yield
 
 
-def load(name: str, seed: int) -> tuple[Dataset, Dataset]:
-    """Return recordings to label and recordings of other individuals to score, drawn at random."""
-    random = np.random.default_rng(seed)
+def load(name: str, seed: int, individuals: str = "test") -> tuple[Dataset, Dataset]:
+    """Return recordings to label and recordings of other individuals to score, drawn at random from one half of the individuals."""
+    test = individuals == "test"
     if name == "synthetic":
-        data = load_dataset("synthetic/pose", individuals=16, seconds=300, seed=100 + seed, spread=0.4)
-        size, n_scored = 8, 8
+        data = load_dataset("synthetic/pose", individuals=16, seconds=300, seed=(500 if test else 900) + seed, spread=0.4)
     elif name == "rats":
         data = load_dataset(Path(os.environ["ETHOBENCH_DATA"]) / "rats")
-        size, n_scored = 10, 10
     else:
         data = load_dataset("bebe/ladds_seals")
         data = data.select(recordings=[r.id for r in data if len(r.annotation()) > 20])
-        size, n_scored = 14, 14
     groups = data.groups()
-    order = [str(g) for g in random.permutation(sorted({*groups.values()}))]
-    chosen: tuple[list[str], list[str]] = ([], [])
-    for number, group in enumerate(order):
-        chosen[number % 2].extend(r.id for r in data if groups[r.id] == group)
-    return data.select(recordings=chosen[0][:size]), data.select(recordings=chosen[1][:n_scored])
+    half = sorted({*groups.values()})
+    if name != "synthetic":
+        half = [str(group) for group in np.random.default_rng(DIVISION_SEED).permutation(half)][int(test) :: 2]
+    order = [str(group) for group in np.random.default_rng([seed, 5]).permutation(half)]
+    labelled, held_out = ([r.id for group in order[first::2] for r in data if groups[r.id] == group] for first in (0, 1))
+    return data.select(recordings=labelled[:MAX_RECORDINGS]), data.select(recordings=held_out[:MAX_RECORDINGS])
 
 
 def evaluate(teacher: Teacher, scored: Sequence[Recording], cache: Path) -> Mapping[str, float]:
@@ -171,17 +175,26 @@ def evaluate(teacher: Teacher, scored: Sequence[Recording], cache: Path) -> Mapp
     return score(predictions, {r.id: r.annotation() for r in scored}, resamples=0).overall
 
 
-def simulate(name: str, seed: int, cache: Path, strategies: Sequence[str] = STRATEGIES) -> Iterator[dict]:
-    """Yield a row for each strategy and budget, and one for all labels."""
-    pool, held_out = load(name, seed)
+def simulate(
+    name: str, seed: int, cache: Path, strategies: Sequence[str] = STRATEGIES, *, individuals: str = "test", advice: bool = False
+) -> Iterator[dict]:
+    """Yield a row for all labels, and one for each strategy and budget."""
+    pool, held_out = load(name, seed, individuals)
     scored = [r.copy(annotations={"truth": r.annotation()}) for r in held_out]
     complete = Annotator(pool)
     for recording, truth in complete.truths.items():
         complete.observe(recording, 0, truth.n_frames)
     teacher = Teacher(pool, cache=cache, seed=seed, row_rate=ROW_RATE).fit(complete.labels())
-    full = {"data": name, "seed": seed, "strategy": "all", "bouts": complete.n_bouts, "seconds": complete.seconds}
-    total = full | {"share_bouts": 1.0, "share_time": 1.0}
-    yield total | _values(evaluate(teacher, scored, cache))
+    yield {
+        "data": name,
+        "seed": seed,
+        "strategy": "all",
+        "budget": 1.0,
+        "bouts": complete.n_bouts,
+        "seconds": complete.seconds,
+        "share_bouts": 1.0,
+        "share_time": 1.0,
+    } | _values(evaluate(teacher, scored, cache))
     for strategy in strategies:
         annotator, random = Annotator(pool), np.random.default_rng([seed, 1])
         teacher = Teacher(pool, cache=cache, seed=seed, row_rate=ROW_RATE)
@@ -190,20 +203,24 @@ def simulate(name: str, seed: int, cache: Path, strategies: Sequence[str] = STRA
             "sequential": lambda a=annotator, r=random: label_in_order(a, r),
             "suggested": lambda a=annotator, r=random, t=teacher: label_suggested(a, r, t),
         }[strategy]()
-        budgets = [*BUDGETS]
+        budgets = [*BUDGET_SHARES]
         for _ in steps:
-            if not budgets:
-                break
-            if annotator.n_bouts < budgets[0]:
+            share = annotator.n_bouts / complete.n_bouts
+            if not budgets or share < budgets[0]:
+                if not budgets:
+                    break
                 continue
-            while budgets and annotator.n_bouts >= budgets[0]:
+            while budgets and share >= budgets[0]:
                 budget = budgets.pop(0)
             values = {"f1": float("nan"), "bout_f1": float("nan")}
             evaluated = Teacher(pool, cache=cache, seed=seed, row_rate=ROW_RATE)
             try:
                 values = _values(evaluate(evaluated.fit(annotator.labels()), scored, cache))
-            except Exception as error:
-                print(f"{name}, seed {seed}, {strategy}, {budget} bouts: {error}")
+            except EthobenchError as error:
+                print(f"{name}, seed {seed}, {strategy}, {budget:.0%} of the bouts: {error}")
+            if advice and strategy == "suggested" and evaluated.model is not None:
+                quality = evaluated.evaluate()
+                values |= {"held_out_f1": quality.f1, "gain": quality.gain, "more_labels_help": _verdict(quality)}
             yield {
                 "data": name,
                 "seed": seed,
@@ -211,9 +228,16 @@ def simulate(name: str, seed: int, cache: Path, strategies: Sequence[str] = STRA
                 "budget": budget,
                 "bouts": annotator.n_bouts,
                 "seconds": annotator.seconds,
-                "share_bouts": annotator.n_bouts / complete.n_bouts,
+                "share_bouts": share,
                 "share_time": annotator.seconds / complete.seconds,
             } | values
+
+
+def _verdict(quality: Quality) -> str:
+    """Return what the teacher says about more labels, in a word."""
+    if quality.gain is None:
+        return "withheld"
+    return {True: "help", False: "hardly help", None: "not clear"}[quality.more_labels_help]
 
 
 def _values(overall: Mapping[str, float]) -> dict[str, float]:
@@ -229,9 +253,9 @@ def summarize(table: pd.DataFrame) -> str:
             f"## {name}",
             "",
             f"All labels ({full.bouts.mean():.0f} bouts, {full.seconds.mean() / 60:.0f} min; seeds: {len(full)}): "
-            f"frame F1 {full.f1.mean():.3f}, bout F1 {full.bout_f1.mean():.3f}.",
+            f"frame F1 {_spread(full.f1)}, bout F1 {_spread(full.bout_f1)}.",
             "",
-            "| bouts | strategy | seeds | share of bouts | share of time | frame F1 | bout F1 | relative frame F1 | relative bout F1 |",
+            "| bouts | strategy | seeds | number | minutes | frame F1 | bout F1 | relative frame F1 | relative bout F1 |",
             "|---|---|---|---|---|---|---|---|---|",
         ]
         labelled = rows[rows.strategy != "all"].copy()
@@ -241,11 +265,49 @@ def summarize(table: pd.DataFrame) -> str:
             for strategy in STRATEGIES:
                 s = same[same.strategy == strategy]
                 if len(s):
-                    shares = f"{s.share_bouts.mean():.0%} | {s.share_time.mean():.0%}"
-                    scores = f"{s.f1.mean():.3f} | {s.bout_f1.mean():.3f} | {s.relative_f1.mean():.0%} | {s.relative_bout_f1.mean():.0%}"
-                    lines.append(f"| {budget:.0f} | {strategy} | {len(s)} | {shares} | {scores} |")
+                    effort = f"{s.bouts.mean():.0f} | {s.seconds.mean() / 60:.1f} ({s.share_time.mean():.0%})"
+                    relative = f"{_spread(s.relative_f1, percent=True)} | {_spread(s.relative_bout_f1, percent=True)}"
+                    scores = f"{_spread(s.f1)} | {_spread(s.bout_f1)} | {relative}"
+                    lines.append(f"| {budget:.0%} | {strategy} | {len(s)} | {effort} | {scores} |")
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_summarize_advice(table)])
+
+
+def _summarize_advice(table: pd.DataFrame) -> list[str]:
+    """Return, for what the teacher said about more labels, what more labels changed, as lines of Markdown."""
+    if "more_labels_help" not in table:
+        return []
+    full = table[table.strategy == "all"].set_index(["data", "seed"]).f1
+    said = table[table.more_labels_help.notna()].sort_values(["data", "seed", "budget"]).copy()
+    said["next_gain"] = said.groupby(["data", "seed"]).f1.shift(-1) - said.f1
+    said["full_gain"] = full.reindex(pd.MultiIndex.from_frame(said[["data", "seed"]])).to_numpy() - said.f1
+    lines = [
+        "## What the teacher says about more labels",
+        "",
+        "By cross-validation of the labels of `suggested`, and the change of the frame F1 on held-out individuals that followed: at the",
+        "next budget, which is a doubling, and with all labels. Mean (minimum to maximum).",
+        "",
+        "| more labels would | cases | expected from the last doubling | change at the next doubling | change with all labels |",
+        "|---|---|---|---|---|",
+    ]
+    for verdict, rows in said.groupby("more_labels_help"):
+        ranges = " | ".join(_range(rows[column]) for column in ("gain", "next_gain", "full_gain"))
+        lines.append(f"| {verdict} | {len(rows)} | {ranges} |")
+    return [*lines, ""]
+
+
+def _range(values: pd.Series) -> str:
+    values = values.astype(float).dropna()
+    return f"{values.mean():+.3f} ({values.min():+.3f} to {values.max():+.3f}; n = {len(values)})" if len(values) else "none"
+
+
+def _spread(values: pd.Series, *, percent: bool = False) -> str:
+    """Return mean and standard deviation, or the value alone if there is one."""
+    mean, deviation = values.mean(), values.std()
+    text = f"{mean:.0%}" if percent else f"{mean:.3f}"
+    if len(values) < 2:
+        return text
+    return f"{text} ± {deviation:.0%}" if percent else f"{text} ± {deviation:.3f}"
 
 
 def write_results(table: pd.DataFrame, out: Path) -> None:
@@ -286,22 +348,31 @@ def main() -> None:
     parser.add_argument("--time", action="store_true", help="only measure durations")
     parser.add_argument("--data", nargs="+", default=["synthetic"], choices=["synthetic", "rats", "seals"])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--individuals", default="test", choices=["development", "test"])
     parser.add_argument("--strategies", nargs="+", default=[*STRATEGIES], choices=STRATEGIES)
-    parser.add_argument("--out", type=Path, help="write OUT.csv and OUT.md")
+    parser.add_argument("--advice", action="store_true", help="also measure whether more labels would help, as the teacher says")
+    parser.add_argument("--cache", type=Path, help="folder for features; by default a temporary one")
+    parser.add_argument("--out", type=Path, help="write OUT.csv and OUT.md; data and seeds that OUT.csv has are not simulated again")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.time:
         measure_time()
         return
     rows = []
+    if arguments.out and arguments.out.with_suffix(".csv").exists():
+        rows = pd.read_csv(arguments.out.with_suffix(".csv")).to_dict("records")
     with tempfile.TemporaryDirectory() as folder:
-        for name in arguments.data:
-            for seed in range(arguments.seeds):
-                for row in simulate(name, seed, Path(folder), arguments.strategies):
-                    print({k: round(float(v), 3) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
-                    rows.append(row)
-                    if arguments.out:  # after each row, so that an interrupted run has a result
-                        write_results(pd.DataFrame(rows), arguments.out)
+        for name, seed in product(arguments.data, range(arguments.seeds)):
+            if any((row["data"], row["seed"]) == (name, seed) for row in rows):
+                continue
+            options = {"individuals": arguments.individuals, "advice": arguments.advice}
+            simulated = []
+            for row in simulate(name, seed, arguments.cache or Path(folder), arguments.strategies, **options):
+                print({k: round(float(v), 3) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
+                simulated.append(row)
+            rows += simulated
+            if arguments.out:
+                write_results(pd.DataFrame(rows), arguments.out)
     print(summarize(pd.DataFrame(rows)))
 
 

@@ -84,8 +84,10 @@ class Quality:
         Change of the F1 of frames when the labels were doubled, from half of them to all.
     gain_interval : (float, float), optional
         Its 95 % interval.
+    more_labels_help : bool, optional
+        Whether more labels would improve the model; None if that is not clear.
     advice : str
-        Whether more labels would help.
+        The same as a sentence, with the reason.
     seconds : float
         Duration of the evaluation.
     out_of_fold : mapping of example id to Prediction
@@ -103,6 +105,7 @@ class Quality:
     withheld: str = ""
     gain: float | None = None
     gain_interval: tuple[float, float] | None = None
+    more_labels_help: bool | None = None
     advice: str = ""
     seconds: float = 0.0
     out_of_fold: Mapping[str, Prediction] = field(default_factory=dict, repr=False, compare=False)
@@ -171,8 +174,9 @@ def measure_quality(model: Model, examples: TrainingExamples, *, by: str, traini
                 with progress_range(repetition / REPETITIONS, (repetition + 1) / REPETITIONS):
                     fewer.append(_decoded_out_of_fold(model, examples, thin_labels(examples.truths, seed + repetition)))
         gain, interval = compare_f1(predictions, fewer, truths, groups, scored)
-        advice = _advice(gain, interval)
-        quality = replace(quality, gain=gain, gain_interval=interval)
+        helps = _more_labels_help(interval)
+        advice = _advice(gain, interval, helps)
+        quality = replace(quality, gain=gain, gain_interval=interval, more_labels_help=helps)
     return replace(quality, advice=advice, out_of_fold=predictions, seconds=time.monotonic() - start)
 
 
@@ -287,16 +291,22 @@ def _with_scores(
     return replace(quality, behaviors=tuple(rows), f1=_mean([r.f1 for r in scored]), bout_f1=_mean([r.bout_f1 for r in scored]))
 
 
-def _advice(gain: float, interval: tuple[float, float]) -> str:
+def _more_labels_help(interval: tuple[float, float]) -> bool | None:
+    """Return whether the gain of a doubling of the labels is above zero; False if it is negligible, None if neither is certain."""
+    low, high = interval
+    if high < NEGLIGIBLE_GAIN:
+        return False
+    return True if low > 0 else None
+
+
+def _advice(gain: float, interval: tuple[float, float], helps: bool | None) -> str:
     low, high = interval
     if not np.isfinite(gain) or not np.isfinite(low) or not np.isfinite(high):
         return "too few labels to tell whether more would help"
     effect = f"the last doubling of the labels changed the held-out F1 by {gain:+.2f} (95 % interval {low:+.2f} to {high:+.2f})"
-    if high < NEGLIGIBLE_GAIN:
-        return f"more labels of this kind would hardly help: {effect}"
-    if low > 0:
-        return f"more labels would help: {effect}"
-    return f"not clear yet whether more labels would help: {effect}"
+    if helps is None:
+        return f"not clear yet whether more labels would help: {effect}"
+    return f"more labels {'would help' if helps else 'of this kind would hardly help'}: {effect}"
 
 
 def _counts(predicted: Annotation, truth: Annotation, behaviors: list[str]) -> Counts:
