@@ -339,7 +339,10 @@ def measure_time() -> None:
             run()
             wall, processor = time.perf_counter() - wall, time.process_time() - processor
             aim = "" if limit is None else f" (aim: {limit} s)"
-            print(f"{what}: {wall:.1f} s, {processor:.1f} s of processor time{aim}", flush=True)
+            load = f"load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "load unknown"
+            print(
+                f"{what}: {wall:.1f} s by the clock, {processor:.1f} s of processor time, {load} on {os.cpu_count()} cores{aim}", flush=True
+            )
 
 
 def main() -> None:

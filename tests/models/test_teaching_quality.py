@@ -7,7 +7,7 @@ import pytest
 
 from ethobench import Annotation, Ethogram, Prediction
 from ethobench.core import intervals as iv
-from ethobench.models.teaching_quality import BehaviorQuality, Quality, compare_f1, thin_labels
+from ethobench.models.teaching_quality import BehaviorQuality, Quality, advise, compare_f1, thin_labels
 
 RATE, N = 10, 1000
 ETHOGRAM = Ethogram(["rest", "run"])
@@ -66,3 +66,23 @@ def test_the_card_has_only_scores_that_are_not_withheld():
     assert quality.to_evaluation()["behaviors"] == {"rest": {"f1": 0.5, "bout_f1": 0.4}}
     assert Quality(1, "recording", 1, 10, 60.0, withheld="one recording").to_evaluation() == {}
     assert "out_of_fold" not in quality.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("interval", "helps", "words"),
+    [
+        ((0.02, 0.1), True, "more labels would help"),
+        ((-0.03, 0.005), False, "more labels of this kind would hardly help"),
+        ((0.001, 0.005), False, "more labels of this kind would hardly help"),  # certain, but negligible
+        ((-0.01, 0.05), None, "not clear yet"),
+        ((float("nan"), float("nan")), None, "too few labels to tell"),
+    ],
+)
+def test_advice_says_in_words_whether_more_labels_help(interval, helps, words):
+    more_labels_help, advice = advise(sum(interval) / 2, interval)
+    assert more_labels_help is helps
+    assert advice.startswith(words)
+
+
+def test_whether_more_labels_help_is_in_the_answer_of_the_viewer():
+    assert Quality(1, "recording", 3, 10, 60.0, more_labels_help=False).to_dict()["more_labels_help"] is False

@@ -174,8 +174,7 @@ def measure_quality(model: Model, examples: TrainingExamples, *, by: str, traini
                 with progress_range(repetition / REPETITIONS, (repetition + 1) / REPETITIONS):
                     fewer.append(_decoded_out_of_fold(model, examples, thin_labels(examples.truths, seed + repetition)))
         gain, interval = compare_f1(predictions, fewer, truths, groups, scored)
-        helps = _more_labels_help(interval)
-        advice = _advice(gain, interval, helps)
+        helps, advice = advise(gain, interval)
         quality = replace(quality, gain=gain, gain_interval=interval, more_labels_help=helps)
     return replace(quality, advice=advice, out_of_fold=predictions, seconds=time.monotonic() - start)
 
@@ -258,6 +257,32 @@ def compare_f1(
     return full - fewer, (float(low), float(high))
 
 
+def advise(gain: float, interval: tuple[float, float]) -> tuple[bool | None, str]:
+    """Return whether more labels would help, None if that is not clear, and the same as a sentence.
+
+    Parameters
+    ----------
+    gain : float
+        Change of the F1 of frames by the last doubling of the labels.
+    interval : (float, float)
+        Its 95 % interval.
+
+    Examples
+    --------
+    >>> advise(0.1, (0.05, 0.15))[0], advise(0.0, (-0.01, 0.005))[0], advise(0.1, (-0.1, 0.3))[0]
+    (True, False, None)
+    """
+    low, high = interval
+    if not np.isfinite(gain) or not np.isfinite(low) or not np.isfinite(high):
+        return None, "too few labels to tell whether more would help"
+    effect = f"the last doubling of the labels changed the held-out F1 by {gain:+.2f} (95 % interval {low:+.2f} to {high:+.2f})"
+    if high < NEGLIGIBLE_GAIN:
+        return False, f"more labels of this kind would hardly help: {effect}"
+    if low > 0:
+        return True, f"more labels would help: {effect}"
+    return None, f"not clear yet whether more labels would help: {effect}"
+
+
 def _decoded_out_of_fold(model: Model, examples: TrainingExamples, truths: Mapping[str, Annotation]) -> dict[str, Prediction]:
     """Predict every labelled example by models trained on other groups, and decode the predictions."""
     predictions = predict_out_of_fold(model, examples.data, truths, N_FOLDS)
@@ -289,24 +314,6 @@ def _with_scores(
         reason = f"no behavior has {MIN_BOUTS} labelled bouts in at least {MIN_BEHAVIOR_GROUPS} {quality.split}s"
         return replace(quality, behaviors=tuple(rows), withheld=reason)
     return replace(quality, behaviors=tuple(rows), f1=_mean([r.f1 for r in scored]), bout_f1=_mean([r.bout_f1 for r in scored]))
-
-
-def _more_labels_help(interval: tuple[float, float]) -> bool | None:
-    """Return whether the gain of a doubling of the labels is above zero; False if it is negligible, None if neither is certain."""
-    low, high = interval
-    if high < NEGLIGIBLE_GAIN:
-        return False
-    return True if low > 0 else None
-
-
-def _advice(gain: float, interval: tuple[float, float], helps: bool | None) -> str:
-    low, high = interval
-    if not np.isfinite(gain) or not np.isfinite(low) or not np.isfinite(high):
-        return "too few labels to tell whether more would help"
-    effect = f"the last doubling of the labels changed the held-out F1 by {gain:+.2f} (95 % interval {low:+.2f} to {high:+.2f})"
-    if helps is None:
-        return f"not clear yet whether more labels would help: {effect}"
-    return f"more labels {'would help' if helps else 'of this kind would hardly help'}: {effect}"
 
 
 def _counts(predicted: Annotation, truth: Annotation, behaviors: list[str]) -> Counts:
