@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from _docstrings import table
+from _notebooks import rendered_notebooks
 from _reference import Page, format_pages, metric_pages, model_pages, suite_pages
 from _reference_api import api_pages
 
@@ -81,6 +82,10 @@ def on_files(files: Any, config: Any) -> Any:
     for section, pages in sections().items():
         for page in pages:
             files.append(File.generated(config, f"{section}/{page.name}.md", content=page.text))
+    for notebook in rendered_notebooks():
+        files.append(File.generated(config, f"tutorials/{notebook.name}.md", content=notebook.text))
+        for name, picture in notebook.pictures.items():
+            files.append(File.generated(config, f"tutorials/{name}", content=picture))
     return files
 
 

@@ -63,6 +63,7 @@ _MODULES = {
     "ethobench.figures.clips": ("select_bouts", "write_clips", "write_grids", "write_overlay"),
     "ethobench.figures.scenes": ("ClipStyle",),
     "ethobench.figures.timelines": ("plot_timeline", "write_timeline"),
+    "ethobench.reports.methods": ("methods_text",),
     "ethobench.mllm": ("parse_answer",),
     "ethobench.mllm.providers": ("Provider", "register_provider"),
 }
@@ -142,6 +143,7 @@ if TYPE_CHECKING:
     from ethobench.mllm.providers import Provider, register_provider  # noqa: F401
     from ethobench.models import Model, create_model, load_model, register_model  # noqa: F401
     from ethobench.models.teacher import Teacher  # noqa: F401
+    from ethobench.reports.methods import methods_text  # noqa: F401
     from ethobench.runs.batch_prediction import PredictionSummary, predict_files  # noqa: F401
     from ethobench.runs.prediction_store import PredictionOptions  # noqa: F401
 

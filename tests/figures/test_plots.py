@@ -329,6 +329,29 @@ def test_the_interval_of_a_group_mean_is_students():
     assert (segment[0][0], segment[1][0]) == pytest.approx((expected.low, expected.high))
 
 
+def test_a_comparison_is_drawn_with_its_own_estimates():
+    groups = {
+        "control": {"mean": 0.4, "low": 0.3, "high": 0.5, "values": {"a": 0.45, "b": 0.35, "c": None}},
+        "drug": {"mean": 0.2, "low": 0.1, "high": 0.3, "values": {"d": 0.2}},
+    }
+    result = {
+        "groups": ["control", "drug"],
+        "rows": [{"behavior": "rest", "measure": "share", "groups": groups, "pairs": [{"p_corrected": 0.02}]}],
+    }
+    axes = eb.plot.group_comparison(result)
+    lines = [segment for c in axes.collections if type(c).__name__ == "LineCollection" for segment in c.get_segments()]
+    assert [(a[0], b[0]) for a, b in lines] == [pytest.approx((30, 50)), pytest.approx((10, 30))], "also of a single labeled animal"
+    assert [text.get_text() for text in axes.texts] == ["p = 0.02"]
+    with pytest.raises(NotFoundError, match="no measure 'latency_s'; available: share"):
+        eb.plot.group_comparison(result, measure="latency_s")
+
+
+def test_notebooks_show_figures():
+    png, size = eb.plot.ethogram(random_annotation()).figure._repr_png_()
+    assert png.startswith(b"\x89PNG")
+    assert size["width"] == round(89 / 25.4 * 140)
+
+
 def test_dots_that_would_hide_each_other_are_apart():
     offsets = spread([0.5] * 10)
     assert len(set(offsets.tolist())) == 10

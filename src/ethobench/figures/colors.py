@@ -9,6 +9,8 @@ from ethobench.core.ethogram import join_ethograms
 from ethobench.core.notebook_html import BACKGROUND, BEHAVIORS, LANE
 from ethobench.core.occurrence import Occurrence
 
+__all__ = ["ANIMALS", "BACKGROUND", "BEHAVIORS", "LANE", "Color", "behavior_colors", "palette_color", "rgb"]
+
 Color = tuple[int, int, int]
 
 ANIMALS = ("#7fb0ff", "#ff9f6b", "#5fd6c4", "#d8a4ff")

@@ -14,6 +14,7 @@ from ethobench.metrics.annotator_inputs import Recordings, as_recordings
 from ethobench.metrics.rater_agreement import PAIR_METRICS, Agreement
 from ethobench.metrics.scoring import score_pairs
 from ethobench.metrics.suites import suites
+from ethobench.reports.methods import describe_methods
 from ethobench.reports.report_data import Figure, Group, Report, describe_behaviors, make_figure
 from ethobench.reports.score_report import MAX_RECORDINGS, score_group
 
@@ -51,6 +52,7 @@ def summarize_agreement(
         first = result.annotators[0]
         pairs = {name: scored.pairs for name, scored in scores.items()}
         groups.append(score_group(scores, pairs, truth=first, recordings=recordings, title=f"Compared with {first}"))
+    paragraphs, references = describe_methods(agreement=result)
     names = f"{', '.join(result.annotators[:-1])} and {result.annotators[-1]}"
     return {
         "title": title or f"Agreement of {names}",
@@ -58,6 +60,7 @@ def summarize_agreement(
         "facts": [],
         "notes": [str(note) for note in result.notes],
         "groups": groups,
+        "methods": {"paragraphs": paragraphs, "references": references},
         "version": ethobench.__version__,
     }
 

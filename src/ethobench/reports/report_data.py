@@ -54,6 +54,13 @@ class Fact(TypedDict):
     details: list[str]
 
 
+class Methods(TypedDict):
+    """Text for a methods section, and the references that it cites."""
+
+    paragraphs: list[str]
+    references: list[str]
+
+
 class Report(TypedDict):
     """The contents of a page."""
 
@@ -63,6 +70,7 @@ class Report(TypedDict):
     facts: list[Fact]
     notes: list[str]
     groups: list[Group]
+    methods: NotRequired[Methods]
     version: str
 
 

@@ -18,8 +18,9 @@ from ethobench.metrics.base import measure_label
 from ethobench.metrics.pairs import AlignedPair
 from ethobench.reports.comparisons import budgets, ceiling_figure, confusion, error_kinds
 from ethobench.reports.distributions import boundary_errors, durations, precision_recall, reliabilities
+from ethobench.reports.methods import describe_methods
 from ethobench.reports.rasters import in_ethogram, raster
-from ethobench.reports.report_data import Fact, Figure, Group, Report, describe_behaviors, without_behaviors
+from ethobench.reports.report_data import Fact, Figure, Group, Methods, Report, describe_behaviors, without_behaviors
 from ethobench.reports.score_tables import every_measure, headline, spread
 from ethobench.reports.tables import DASH, number
 
@@ -85,8 +86,14 @@ def summarize_scores(
         "facts": _facts(first, ceilings) if len(scores) == 1 else [],
         "notes": [*notes, *remarks],
         "groups": [group],
+        "methods": _methods(first),
         "version": ethobench.__version__,
     }
+
+
+def _methods(scores: Scores) -> Methods:
+    paragraphs, references = describe_methods(scores)
+    return {"paragraphs": paragraphs, "references": references}
 
 
 def score_group(

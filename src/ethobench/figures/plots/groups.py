@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ethobench.core.errors import EthobenchError
+from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.figures.colors import LANE, Color
 from ethobench.figures.plots import style
 from ethobench.figures.plots.behavior import spread
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MIN_FOR_INTERVAL = 3
+Estimates: TypeAlias = dict[tuple[str, str], tuple[float | None, float | None, float | None]]
 
 
 def group_comparison(
-    source: Table,
+    source: Table | Mapping[str, Any],
     ax: Axes | None = None,
     *,
+    measure: str = "share",
     behaviors: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
     percent: bool = True,
@@ -34,11 +36,14 @@ def group_comparison(
 
     Parameters
     ----------
-    source : list of dict
-        Rows with ``individual``, ``group``, ``behavior`` and ``value``. Several values of an individual are averaged first, because the
-        individual is the unit of analysis.
+    source : mapping or list of dict
+        The result of `compare_groups`, whose means, intervals and corrected p values are drawn; or rows with ``individual``, ``group``,
+        ``behavior`` and ``value``. Several values of an individual in rows are averaged first, because the individual is the unit of
+        analysis.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on. By default those of a new figure, 89 mm wide.
+    measure : str
+        Which measure of a comparison, such as "share" or "rate_per_min".
     behaviors, groups : sequence of str, optional
         Which, and in which order. Default: all, in the order of the rows.
     percent : bool
@@ -46,14 +51,13 @@ def group_comparison(
     xlabel : str
         Name of the value. Default: "share of observed time (%)", or "value" if not `percent`.
     p_values : mapping, optional
-        A p value for each behavior, written at the right.
+        A p value for each behavior, written at the right. Default: those of a comparison, if it has two groups.
     colors : mapping, optional
         Color of each group.
 
     Notes
     -----
-    The interval of a mean is that of Student's t distribution; there is none below three individuals. Use the result of
-    ``compare_groups`` for tests and intervals of differences.
+    Of rows, the interval of a mean is that of Student's t distribution; there is none below three individuals.
 
     Examples
     --------
@@ -68,7 +72,14 @@ def group_comparison(
     >>> axes.get_xlabel(), axes.texts[0].get_text()
     ('share of observed time (%)', 'p = 0.1')
     """
-    means = individual_means(source)
+    estimates: Estimates = {}
+    if isinstance(source, Mapping):
+        means, estimates, tested = _read_comparison(source, measure)
+        p_values = tested if p_values is None else p_values
+        groups = groups or [str(name) for name in source["groups"]]
+        percent, xlabel = percent and measure == "share", xlabel or ("" if measure == "share" else measure.replace("_", " "))
+    else:
+        means = individual_means(source)
     names = list(behaviors or dict.fromkeys(row["behavior"] for row in means))
     group_names = list(groups or dict.fromkeys(row["group"] for row in means))
     shown = [row for row in means if row["behavior"] in names and row["group"] in group_names]
@@ -81,8 +92,13 @@ def group_comparison(
     for row, name in enumerate(names):
         for k, group in enumerate(group_names):
             values = scale * np.array([r["value"] for r in shown if r["behavior"] == name and r["group"] == group])
-            if len(values):
-                _draw_group(ax, values, row + (k - (len(group_names) - 1) / 2) * step, step, shades[group])
+            y = row + (k - (len(group_names) - 1) / 2) * step
+            mean, low, high = (None if v is None else scale * v for v in estimates.get((name, group)) or _t_interval(values / scale))
+            ax.scatter(values, y + spread(values) * step * 0.3, s=8, color=shades[group], alpha=0.5, linewidths=0, zorder=2)
+            if low is not None and high is not None:
+                ax.hlines(y, low, high, color=style.INK, linewidth=1.0, zorder=3)
+            if mean is not None:
+                ax.scatter([mean], [y], s=20, marker="D", color=shades[group], edgecolors=style.INK, linewidths=0.7, zorder=4)
         if p_values and p_values.get(name) is not None:
             ax.text(
                 1.01, row, format_p(p_values[name]), transform=ax.get_yaxis_transform(), va="center", ha="left", color=style.MUTED,
@@ -128,12 +144,35 @@ def format_p(value: float) -> str:
     return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
 
 
-def _draw_group(ax: Axes, values: Any, y: float, step: float, color: str) -> None:
+def _t_interval(values: Any) -> tuple[float | None, float | None, float | None]:
+    """Return the mean of values and its 95 % interval; None where undefined."""
     from scipy.stats import t
 
-    ax.scatter(values, y + spread(values) * step * 0.3, s=8, color=color, alpha=0.5, linewidths=0, zorder=2)
+    if not len(values):
+        return None, None, None
     mean = float(values.mean())
-    if len(values) >= MIN_FOR_INTERVAL:
-        half = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-        ax.hlines(y, mean - half, mean + half, color=style.INK, linewidth=1.0, zorder=3)
-    ax.scatter([mean], [y], s=20, marker="D", color=color, edgecolors=style.INK, linewidths=0.7, zorder=4)
+    if len(values) < MIN_FOR_INTERVAL:
+        return mean, None, None
+    half = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return mean, mean - half, mean + half
+
+
+def _read_comparison(result: Mapping[str, Any], measure: str) -> tuple[Table, Estimates, dict[str, float]]:
+    """Return the values of individuals, the estimates of groups, and the corrected p values of a comparison of two groups."""
+    available = list(dict.fromkeys(row["measure"] for row in result["rows"]))
+    if measure not in available:
+        raise NotFoundError(f"the comparison has no measure {measure!r}; available: {', '.join(available)}")
+    rows: Table = []
+    estimates: Estimates = {}
+    p_values: dict[str, float] = {}
+    for row in (row for row in result["rows"] if row["measure"] == measure):
+        for group, values in row["groups"].items():
+            estimates[row["behavior"], str(group)] = (values["mean"], values["low"], values["high"])
+            rows += [
+                {"individual": str(name), "group": str(group), "behavior": row["behavior"], "value": value}
+                for name, value in values["values"].items()
+                if value is not None
+            ]
+        if len(row["pairs"]) == 1 and row["pairs"][0].get("p_corrected") is not None:
+            p_values[row["behavior"]] = row["pairs"][0]["p_corrected"]
+    return rows, estimates, p_values

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ FORMATS = ("svg", "pdf", "png")
 MM_PER_INCH = 25.4
 FONT_SIZE = 7.0
 DPI = 300
+SCREEN_DPI = 140
 MAX_LABEL = 28
 INK, MUTED, RULE = "#1b2129", "#5b6570", "#c3c9cf"
 SERIES = ("#1d5fc4", "#b1491a", "#6b757f", "#1b2129", *BEHAVIORS["light"][2:])
@@ -37,7 +39,14 @@ SERIES = ("#1d5fc4", "#b1491a", "#6b757f", "#1b2129", *BEHAVIORS["light"][2:])
 
 
 class JournalFigure(Figure):
-    """A matplotlib figure with the text sizes and line widths of a journal; see `figure`."""
+    """A matplotlib figure with the text sizes and line widths of a journal; see `figure`. Notebooks show it."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """Return the figure as PNG, with the size at which notebooks show it."""
+        buffer = BytesIO()
+        self.savefig(buffer, format="png", dpi=2 * SCREEN_DPI)
+        width, height = (round(SCREEN_DPI * inches) for inches in self.get_size_inches())
+        return buffer.getvalue(), {"width": width, "height": height}
 
 
 def figure(width_mm: float = 89, height_mm: float | None = None) -> JournalFigure:
