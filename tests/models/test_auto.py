@@ -33,7 +33,7 @@ def _quick():
     boost, tcn = candidates.Boost, candidates.Tcn
     small = {"width": 16, "levels": 4, "batch": 8, "updates": 100, "passes": 20}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidates, "Boost", lambda seed: boost(seed=seed, rounds=15, leaves=7))
+        patch.setattr(candidates, "Boost", lambda seed, **params: boost(seed=seed, rounds=15, leaves=7, **params))
         patch.setattr(candidates, "MIN_ANNOTATED_SECONDS", 100.0)
         patch.setattr(candidates, "Tcn", lambda seed=0, **params: tcn(seed=seed, **{**small, **params}))
         yield
