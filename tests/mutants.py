@@ -210,11 +210,11 @@ def related_tests(mutant: Mutant, limit: int) -> list[str]:
     tree = ast.parse((ROOT / mutant.path).read_text(encoding="utf-8"))
     names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")}
     words = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names | {mutant.path.stem})))})\b")
-    own = [ROOT / "tests" / name for name in PACKAGES]
+    own_value = [ROOT / "tests" / name for name in PACKAGES]
     mentions = {
         path.relative_to(ROOT).as_posix(): len(words.findall(path.read_text(encoding="utf-8")))
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        if not any(folder in path.parents for folder in own) and path.stem != "test_mutants"
+        if not any(folder in path.parents for folder in own_value) and path.stem != "test_mutants"
     }
     chosen = sorted((path for path, count in mentions.items() if count), key=lambda path: -mentions[path])
     return chosen[:limit]

@@ -58,9 +58,9 @@ def test_bins_equal_counts_of_frames(seed, seconds):
         within = starts[(starts >= inside.start) & (starts < inside.stop)]
         assert row.n_bouts == len(within)
         assert np.isnan(row.latency_s) if not len(within) else row.latency_s == pytest.approx((within[0] - inside.start) / 10)
-    whole = eb.budgets(annotation).set_index("behavior")
+    full_range = eb.budgets(annotation).set_index("behavior")
     for name in ("n_bouts", "total_s", "observed_s"):
-        assert table.groupby("behavior")[name].sum().to_dict() == pytest.approx(whole[name].to_dict())
+        assert table.groupby("behavior")[name].sum().to_dict() == pytest.approx(full_range[name].to_dict())
 
 
 def test_parts_have_equal_lengths_whatever_the_recording():

@@ -48,15 +48,15 @@ def test_bins_add_up_and_equal_loops_over_frames(seed):
     path = np.cumsum(random.normal(0, 3, size=(150, 2, 2)), axis=0) + 500
     path[40:80, 0] = np.nan
     recording = recording_of(path, rate=10)
-    whole, bins = eb.movement(recording).set_index("subject"), eb.movement(recording, bin="4s")
+    full_range, bins = eb.movement(recording).set_index("subject"), eb.movement(recording, bin="4s")
     for k, name in enumerate(("m1", "m2")):
         steps = [np.hypot(*(path[t, k] - path[t - 1, k])) for t in range(1, 150)]
-        assert whole.loc[name, "distance"] == pytest.approx(np.nansum(steps))
-        assert whole.loc[name, "coverage"] == pytest.approx(np.mean(~np.isnan(path[:, k, 0])))
+        assert full_range.loc[name, "distance"] == pytest.approx(np.nansum(steps))
+        assert full_range.loc[name, "coverage"] == pytest.approx(np.mean(~np.isnan(path[:, k, 0])))
         chosen = bins[bins["subject"] == name]
         assert chosen["distance"].sum() == pytest.approx(np.nansum(steps))
-        assert chosen["tracked_s"].sum() == pytest.approx(whole.loc[name, "tracked_s"])
-        assert whole.loc[name, "nearest_animal"] == pytest.approx(np.nanmean(np.hypot(*(path[:, 0] - path[:, 1]).T)))
+        assert chosen["tracked_s"].sum() == pytest.approx(full_range.loc[name, "tracked_s"])
+        assert full_range.loc[name, "nearest_animal"] == pytest.approx(np.nanmean(np.hypot(*(path[:, 0] - path[:, 1]).T)))
     pair = eb.animal_distances(recording, close=10.0).iloc[0]
     distances = np.hypot(*(path[:, 0] - path[:, 1]).T)
     distances = distances[~np.isnan(distances)]

@@ -163,8 +163,8 @@ def test_behaviors_by_zone_equal_counts_of_frames():
     recording = recording_of(path, annotations={"a": m1})
     zones = [Zone("left", "rectangle", ((-1000, -1000), (50, 1000))), Zone("low", "rectangle", ((-1000, 50), (1000, 1000)))]
     table = eb.budgets(recording, zones=zones, zone_options=EXACT)
-    left, low = path[:, 0, 0] <= 50, path[:, 0, 1] >= 50
-    masks = {"left": left, "low": low, "elsewhere": ~left & ~low & ~np.isnan(path[:, 0, 0])}
+    left_edges, low = path[:, 0, 0] <= 50, path[:, 0, 1] >= 50
+    masks = {"left": left_edges, "low": low, "elsewhere": ~left_edges & ~low & ~np.isnan(path[:, 0, 0])}
     assert len(table) == 6
     for row in table.itertuples():
         assert row.total_s == pytest.approx((masks[row.zone] & (codes == ["groom", "rear"].index(row.behavior))).sum() / 10)

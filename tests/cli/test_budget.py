@@ -48,21 +48,21 @@ def study(tmp_path):
 
 
 def test_groups_and_bins(study):
-    whole = json.loads(ethobench("budget", study, "--json").stdout)
-    assert list(whole[0])[:10] == [
+    full_range = json.loads(ethobench("budget", study, "--json").stdout)
+    assert list(full_range[0])[:10] == [
         *("recording", "individual", "annotator", "subject", "behavior", "bouts", "seconds", "share", "mean", "median"),
     ]
-    assert {row["treatment"] for row in whole} == {"drug", "saline"}
-    assert {row["coverage"] for row in whole if row["recording"] == "animal04"} == {0.5}
+    assert {row["treatment"] for row in full_range} == {"drug", "saline"}
+    assert {row["coverage"] for row in full_range if row["recording"] == "animal04"} == {0.5}
     binned = json.loads(ethobench("budget", study, "--bin", "20s", "--json").stdout)
     assert {row["bin_start"] for row in binned} == {0, 20, 40}
-    for row in whole:
+    for row in full_range:
         bins = [r for r in binned if (r["recording"], r["behavior"]) == (row["recording"], row["behavior"])]
         assert sum(r["seconds"] for r in bins) == pytest.approx(row["seconds"])
         assert sum(r["bouts"] for r in bins) == row["bouts"]
     groups = json.loads(ethobench("budget", study, "--by", "treatment", "--json", "--csv", study / "groups.csv").stdout)
     for row in groups:
-        members = [r["share"] for r in whole if (r["treatment"], r["behavior"]) == (row["treatment"], row["behavior"])]
+        members = [r["share"] for r in full_range if (r["treatment"], r["behavior"]) == (row["treatment"], row["behavior"])]
         assert row["n_individuals"] == 2
         assert row["share"] == pytest.approx(sum(members) / 2)
     assert (study / "groups.csv").read_text().startswith("treatment,annotator,behavior,bouts")

@@ -51,11 +51,11 @@ def test_gaps_are_interpolated_up_to_the_limit(seed, max_frames):
     frames = np.arange(120)
     for k in range(3):
         track = positions[:, 0, k, 0]
-        known = np.flatnonzero(~np.isnan(track))
+        known_values = np.flatnonzero(~np.isnan(track))
         for t in frames:
-            before, after = known[known <= t], known[known >= t]
+            before, after = known_values[known_values <= t], known_values[known_values >= t]
             bridged = len(before) and len(after) and after[0] - before[-1] - 1 <= max_frames
-            expected = np.interp(t, known, track[known]) if bridged else np.nan
+            expected = np.interp(t, known_values, track[known_values]) if bridged else np.nan
             assert filled.positions[t, 0, k, 0] == pytest.approx(expected, nan_ok=True)
             if bridged and np.isnan(track[t]):
                 assert filled.confidence[t, 0, k] == pytest.approx(0.95)

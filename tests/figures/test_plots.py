@@ -300,8 +300,8 @@ def test_a_trajectory_is_interrupted_where_tracking_is():
     labels = walk().annotation()
     colored = eb.plot.trajectory(walk(), behaviors=["run"], zones={"nest": [[60, 60], [90, 60], [90, 90], [60, 90]]})
     frames = labels.to_frames()[:, 1]
-    whole = [k for k in range(299) if not 49 <= k <= 59]
-    assert len(colored.collections[1].get_segments()) == sum(frames[k] for k in whole)
+    full_range = [k for k in range(299) if not 49 <= k <= 59]
+    assert len(colored.collections[1].get_segments()) == sum(frames[k] for k in full_range)
     assert "nest" in {text.get_text().strip() for text in colored.texts}
 
 

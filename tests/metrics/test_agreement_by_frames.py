@@ -77,8 +77,8 @@ def test_agreement_counts_frames(recordings, tolerance):
         assert row["kappa"] == pytest.approx(cohen(table), nan_ok=True, abs=1e-9)
         assert row["agreement"] == pytest.approx(np.trace(table) / table.sum() if table.sum() else np.nan, nan_ok=True)
         if size == 2:
-            found = 2 * table[1, 1] + table[0, 1] + table[1, 0]
-            assert row["f1"] == pytest.approx(2 * table[1, 1] / found if found else np.nan, nan_ok=True)
+            matches = 2 * table[1, 1] + table[0, 1] + table[1, 0]
+            assert row["f1"] == pytest.approx(2 * table[1, 1] / matches if matches else np.nan, nan_ok=True)
 
 
 @given(st.dictionaries(st.sampled_from(["r0", "r1", "r2"]), recording, min_size=1))

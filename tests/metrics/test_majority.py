@@ -67,7 +67,7 @@ def test_annotations_that_differ_in_clock_are_refused():
         eb.consensus({})
 
 
-def test_half_of_the_annotators_are_no_majority_for_a_point_event():
+def test_half_of_the_annotators_is_not_a_majority_for_a_point_event():
     ethogram = Ethogram([Behavior("bite", point=True)])
     sides = {name: of(at, at, [0] * len(at), ethogram, 10, 100) for name, at in {"w": [10], "x": [11], "y": [50], "z": [11, 50]}.items()}
     assert eb.consensus(sides).spans("bite").start.tolist() == [11]

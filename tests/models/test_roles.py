@@ -92,7 +92,7 @@ def test_parts_that_nobody_knows_are_refused_by_name():
 
 
 @pytest.mark.parametrize("scale", [0, -3.0, "wide", float("nan")])
-def test_a_scale_that_is_no_scale_is_told(mixed, fitted, scale):
+def test_an_invalid_scale_warns(mixed, fitted, scale):
     first, *others = mixed.recordings
     damaged = first.copy(metadata={**first.metadata, "pixels_per_cm": scale})
     with pytest.warns(UserWarning, match="not a positive number"):
@@ -152,7 +152,7 @@ def test_other_numbers_of_animals_other_parts_and_unknown_laboratories_are_predi
 
 
 @pytest.mark.slow
-def test_behaviors_that_are_not_labeled_are_no_negatives(mixed):
+def test_behaviors_that_are_not_labeled_are_not_negatives(mixed):
     """A model does not change if unlabeled behaviors are performed, and changes if they are labeled as absent."""
     masked = {r.id: r.annotation() for r in mixed}
     unmasked = [
@@ -168,7 +168,7 @@ def test_behaviors_that_are_not_labeled_are_no_negatives(mixed):
 
 
 @pytest.mark.slow
-def test_an_animal_that_is_missing_for_long_is_no_target(mixed, fitted):
+def test_an_animal_that_is_missing_for_long_is_not_a_target(mixed, fitted):
     recording = next(r for r in mixed if len(r.subjects) == 2)
     poses = recording.signals
     positions = poses.positions.copy()
@@ -208,12 +208,12 @@ def test_a_laboratory_with_one_video_and_a_behavior_of_one_laboratory(mixed):
 
 @pytest.mark.slow
 def test_a_new_laboratory_is_adapted_to_without_changing_others(mixed, tmp_path):
-    known = mixed.select(recordings=[r.id for r in mixed if r.metadata["lab"] != "JovialSwallow"])
+    known_values = mixed.select(recordings=[r.id for r in mixed if r.metadata["lab"] != "JovialSwallow"])
     new = mixed.select(recordings=[r.id for r in mixed if r.metadata["lab"] == "JovialSwallow"])
-    model = create_model("boost", **SMALL).fit(known)
+    model = create_model("boost", **SMALL).fit(known_values)
     before = {r.id: model.predict(r).probabilities for r in mixed}
     assert model.adapt_to(new) is model
-    for recording in known:
+    for recording in known_values:
         assert np.array_equal(model.predict(recording).probabilities, before[recording.id], equal_nan=True)
     assert any(not np.array_equal(model.predict(r).probabilities, before[r.id], equal_nan=True) for r in new)
     assert all(model.was_trained_on(r) for r in new)

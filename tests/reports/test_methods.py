@@ -16,7 +16,7 @@ from tests.reports.conftest import make_scores, make_truth
 def cited(paragraphs: list[str]) -> set[str]:
     """Return the citations in parentheses, such as Cohen 1960."""
     inside = re.findall(r"\(([^()]*)\)", " ".join(paragraphs))
-    return {part.strip() for text in inside for part in text.split(";") if re.search(r" (19|20)\d\d$", part)}
+    return {component.strip() for text in inside for component in text.split(";") if re.search(r" (19|20)\d\d$", component)}
 
 
 def check(paragraphs: list[str], references: list[str]) -> None:

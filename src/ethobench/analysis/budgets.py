@@ -171,7 +171,7 @@ class _Cell(NamedTuple):
     bin_start: float
     bin_stop: float
     frames: Intervals
-    known: Intervals
+    known_values: Intervals
     all_frames: Intervals
 
 
@@ -214,9 +214,9 @@ class _ZoneFrames:
         tracked = iv.from_mask(track.tracked)
         masks = {name: iv.from_mask(mask) for name, mask in inside.items()}
         for cell in cells:
-            known = iv.intersection(tracked, cell.all_frames)
+            known_values = iv.intersection(tracked, cell.all_frames)
             for name, frames in masks.items():
-                yield cell._replace(zone=name, frames=iv.intersection(frames, cell.all_frames), known=known)
+                yield cell._replace(zone=name, frames=iv.intersection(frames, cell.all_frames), known=known_values)
 
 
 @dataclass

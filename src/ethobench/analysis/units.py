@@ -141,7 +141,9 @@ def list_units(recordings: Sequence[Recording], annotator: str | None = None) ->
         if annotator is None:
             annotations = dict(recording.annotations)
         else:
-            names = [name for name in (annotator, *(part.strip() for part in annotator.split(","))) if name in recording.annotations]
+            names = [
+                name for name in (annotator, *(component.strip() for component in annotator.split(","))) if name in recording.annotations
+            ]
             annotations = {name: recording.annotations[name] for name in names[:1]}
         columns = recording_columns(recording, metadata)
         for name, annotation in annotations.items():

@@ -189,7 +189,7 @@ def zone_occupancy(
     [[1.0, 5.0, 5.0, 50.0]]
     """
     recordings = as_recordings(data)
-    given, bins, options = resolve_zones(zones), None if bin is None else TimeBins.parse(bin), options or ZoneOptions()
+    given_items, bins, options = resolve_zones(zones), None if bin is None else TimeBins.parse(bin), options or ZoneOptions()
     tracks = animal_tracks(recordings, point=options.point)
     _, groups = pooled_by(tracks, by)
     rows: list[dict[str, Any]] = []
@@ -199,7 +199,7 @@ def zone_occupancy(
         unit = "cm" if all(track.pixels_per_cm is not None for track in group) else "px"
         for track in group:
             per_unit = track.per_unit if unit == "cm" else 1.0
-            for zone in recording_zones(track.recording, given):
+            for zone in recording_zones(track.recording, given_items):
                 for key, measures in _measure(track, zone, options, bins, per_unit):
                     cells.setdefault((zone.name, *key), []).append(measures)
         for (zone_name, number, start, stop), measures_ in cells.items():
@@ -230,7 +230,7 @@ def _measure(
     states, rate = zone_states(track, zone, options), track.rate
     inside, tracked = states == INSIDE, states != UNTRACKED
     entered = np.concatenate(([False], (states[:-1] == OUTSIDE) & inside[1:]))
-    left = np.concatenate(([False], inside[:-1] & (states[1:] == OUTSIDE)))
+    left_edges = np.concatenate(([False], inside[:-1] & (states[1:] == OUTSIDE)))
     visits = iv.from_mask(inside)
     steps = np.nan_to_num(track.steps() * track.per_unit / per_unit)
     distance = zone.distance(track.positions, track.pixels_per_cm) / per_unit
@@ -245,7 +245,7 @@ def _measure(
                 key,
                 {
                     "n_entries": float((entered & mask).sum()),
-                    "n_exits": float((left & mask).sum()),
+                    "n_exits": float((left_edges & mask).sum()),
                     "time_s": float((inside & mask).sum() / rate),
                     "latency_s": float((first[0] - np.argmax(mask)) / rate) if len(first) else np.nan,
                     "n_visits": float(starts.sum()),

@@ -217,8 +217,8 @@ class Request:
                 states.setdefault((job.model, job.dataset, str(job.setting)), []).append(stored["suites"][suite]["state"])
         full = {key: several for key, several in states.items() if key[2] == FULL} or states
         if len(full) != 1:
-            found = "; ".join(f"--model {model} --dataset {dataset}" for model, dataset, _ in full) or "none fits"
-            raise EthobenchError(f"{self.paths[0]}: choose one model and dataset: {found}")
+            matches = "; ".join(f"--model {model} --dataset {dataset}" for model, dataset, _ in full) or "none fits"
+            raise EthobenchError(f"{self.paths[0]}: choose one model and dataset: {matches}")
         return Scores.from_states(next(iter(full.values())), resamples=0)
 
     def _store(self) -> Any:
@@ -250,8 +250,8 @@ class Request:
         rows = learning_curve_table(results_table(store), training_sizes(job for _, job, _ in final_jobs(store)), measure)
         self.table = [row for row in rows if self.model in (None, row["model"]) and self.dataset in (None, row["dataset"])]
         if len({row["dataset"] for row in self.table}) > 1:
-            found = ", ".join(dict.fromkeys(row["dataset"] for row in self.table))
-            raise EthobenchError(f"the store has several datasets; choose one with --dataset: {found}")
+            matches = ", ".join(dict.fromkeys(row["dataset"] for row in self.table))
+            raise EthobenchError(f"the store has several datasets; choose one with --dataset: {matches}")
         return self.table, {"ylabel": measure}
 
     def _space(self) -> tuple[Any, dict[str, Any]]:

@@ -65,7 +65,7 @@ def raster_svg(annotation: Annotation, colors: Mapping[str, int | None]) -> str:
     if not shown:
         return ""
     scale = WIDTH / annotation.n_frames
-    seen = _path(annotation.observed.of_any(), scale)
+    visited = _path(annotation.observed.of_any(), scale)
     rows = []
     for row, code in enumerate(shown):
         name = annotation.ethogram[code].name
@@ -74,7 +74,7 @@ def raster_svg(annotation: Annotation, colors: Mapping[str, int | None]) -> str:
         label = f'<text x="{LABELS - 6}" y="{row * ROW + 10}" text-anchor="end">{_text(name, 18)}</text>'
         at = f'transform="translate({LABELS} {row * ROW + 2})"'
         bouts = _path(annotation.spans(code), scale)
-        rows.append(f'{label}<g {at}><path d="{seen}" fill="{LANE["light"]}"/><path d="{bouts}" fill="{fill}"/></g>')
+        rows.append(f'{label}<g {at}><path d="{visited}" fill="{LANE["light"]}"/><path d="{bouts}" fill="{fill}"/></g>')
     height = len(shown) * ROW + AXIS
     ends = (
         f'<text x="{LABELS}" y="{height - 4}">0 s</text>'

@@ -116,10 +116,10 @@ class LabeledList:
         """
         names = {**{mouse_name(name): name for name in (*annotated, *tracked)}, **{name: name for name in (*annotated, *tracked)}}
         listed = dict.fromkeys(name for track in tracks for name in (track.subject, track.target) if name is not None)
-        found = {name: names.get(name, names.get(mouse_name(name))) for name in listed}
-        absent = [name for name, match in found.items() if match is None]
+        matches = {name: names.get(name, names.get(mouse_name(name))) for name in listed}
+        absent = [name for name, match in matches.items() if match is None]
         resolved = tuple(
-            Track(t.behavior, None if t.subject is None else found[t.subject] or t.subject, found.get(t.target or "") or t.target)
+            Track(t.behavior, None if t.subject is None else matches[t.subject] or t.subject, matches.get(t.target or "") or t.target)
             for t in tracks
         )
         problems, notes = [], []
@@ -182,9 +182,9 @@ def _outside_note(location: str, annotation: Annotation, outside: Sequence[tuple
 
 
 def _suggestion(name: str, names: Iterable[str]) -> str:
-    known = list(names)
-    similar = get_close_matches(name, known, n=1, cutoff=0.7)
-    return f"did you mean {similar[0]!r}?" if similar else f"behaviors: {', '.join(known)}"
+    known_values = list(names)
+    similar = get_close_matches(name, known_values, n=1, cutoff=0.7)
+    return f"did you mean {similar[0]!r}?" if similar else f"behaviors: {', '.join(known_values)}"
 
 
 class StudyLists:

@@ -246,7 +246,7 @@ def parse_points(text: str) -> tuple[tuple[float, ...], ...]:
         If a point is not made of numbers.
     """
     points = []
-    for point in filter(None, (part.strip() for part in text.split(";"))):
+    for point in filter(None, (component.strip() for component in text.split(";"))):
         try:
             points.append(tuple(parse_number(value) for value in re.split(r"\s*,\s*|\s+", point)))
         except ValueError:

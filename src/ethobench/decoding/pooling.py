@@ -62,7 +62,7 @@ def fit_weighted_threshold(labeled: Labeled) -> float:
     return float(THRESHOLDS[best[np.abs(THRESHOLDS[best] - 0.5).argmin()]])
 
 
-def pool_threshold(own: float, shared: float, bouts: int, prior_bouts: float = PRIOR_BOUTS) -> float:
+def pool_threshold(own_value: float, shared: float, bouts: int, prior_bouts: float = PRIOR_BOUTS) -> float:
     """Return the mean of two thresholds on the log-odds scale, weighted by the number of bouts.
 
     Examples
@@ -70,7 +70,7 @@ def pool_threshold(own: float, shared: float, bouts: int, prior_bouts: float = P
     >>> round(pool_threshold(0.2, 0.5, bouts=0), 6), pool_threshold(0.2, 0.5, bouts=10) < 0.5
     (0.5, True)
     """
-    weighted = (bouts * _log_odds(own) + prior_bouts * _log_odds(shared)) / (bouts + prior_bouts)
+    weighted = (bouts * _log_odds(own_value) + prior_bouts * _log_odds(shared)) / (bouts + prior_bouts)
     return float(1 / (1 + np.exp(-weighted)))
 
 
@@ -96,8 +96,8 @@ def pooled_thresholds(
         best = fit_weighted_threshold(join_labeled(list(of_condition.values())))
         shared[behavior] = best if decoder is None else decoder.thresholds.get(behavior, DEFAULT)
         for condition, values in of_condition.items():
-            own = fit_weighted_threshold(values) if values.occurs.any() else best
-            moved = 1 / (1 + np.exp(-(_log_odds(own) - _log_odds(best) + _log_odds(shared[behavior]))))
+            own_value = fit_weighted_threshold(values) if values.occurs.any() else best
+            moved = 1 / (1 + np.exp(-(_log_odds(own_value) - _log_odds(best) + _log_odds(shared[behavior]))))
             by_condition.setdefault(condition, {})[behavior] = pool_threshold(float(moved), shared[behavior], values.bouts)
     return shared, by_condition
 
@@ -133,10 +133,10 @@ def label_predictions(
 def join_labeled(parts: list[Labeled]) -> Labeled:
     """Return the rows of several recordings as one."""
     return Labeled(
-        np.concatenate([part.probabilities for part in parts]),
-        np.concatenate([part.occurs for part in parts]),
-        np.concatenate([part.weights for part in parts]),
-        sum(part.bouts for part in parts),
+        np.concatenate([component.probabilities for component in parts]),
+        np.concatenate([component.occurs for component in parts]),
+        np.concatenate([component.weights for component in parts]),
+        sum(component.bouts for component in parts),
     )
 
 

@@ -248,11 +248,11 @@ def _by_role(poses: Poses, keypoints: Mapping[str, Keypoint] | None) -> tuple[Ar
     positions = np.full((*tracked.shape[:2], len(ROLES), 2), np.nan)
     available = []
     for number, role in enumerate(ROLES):
-        group = next((g for g in SUBSTITUTES.get(role, ()) if all(part in index for part in g)), None)
+        group = next((g for g in SUBSTITUTES.get(role, ()) if all(component in index for component in g)), None)
         if role in index:
             positions[:, :, number] = tracked[:, :, index[role]]
         elif group is not None:
-            positions[:, :, number] = tracked[:, :, [index[part] for part in group]].mean(axis=2)
+            positions[:, :, number] = tracked[:, :, [index[component] for component in group]].mean(axis=2)
         available.append(MEASURED if role in index else ESTIMATED if group is not None else 0.0)
     return positions, tuple(available)
 

@@ -279,9 +279,9 @@ class Boost(SignalModel):
                 probabilities[:, classes] = by_class
             elif 1 in classes:
                 probabilities[:, column] = by_class[:, classes.index(1)]
-        for column, part in parts.items():
+        for column, component in parts.items():
             margins = self.boosters[column].predict(features, raw_score=True, num_threads=thread_count())
-            probabilities[:, column] = to_probabilities(margins + part.predict(features, raw_score=True, num_threads=thread_count()))
+            probabilities[:, column] = to_probabilities(margins + component.predict(features, raw_score=True, num_threads=thread_count()))
         return probabilities
 
     def _predict(self, recording: Recording, baseline: Baseline) -> Prediction:

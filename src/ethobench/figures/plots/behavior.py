@@ -202,13 +202,13 @@ def budget(
 
 def _stacked(ax: Axes, shares: Mapping[str, Mapping[str, float]], units: Sequence[str], shades: Mapping[str, str]) -> Any:
     at = np.arange(len(units))
-    left = np.zeros(len(units))
+    left_edges = np.zeros(len(units))
     for behavior, values in shares.items():
         width = np.array([100 * values.get(unit, 0.0) for unit in units])
-        ax.barh(at, width, 0.76, left=left, color=shades[behavior], edgecolor="white", linewidth=0.4)
-        left += width
+        ax.barh(at, width, 0.76, left=left_edges, color=shades[behavior], edgecolor="white", linewidth=0.4)
+        left_edges += width
     _name_rows(ax, units)
-    ax.set_xlim(0, max(100.0, float(left.max())) if left.max() > 60 else None)
+    ax.set_xlim(0, max(100.0, float(left_edges.max())) if left_edges.max() > 60 else None)
     return style.add_legend(ax, style.patches({name: shades[name] for name in shares}))
 
 

@@ -142,11 +142,11 @@ def trajectory(
     step = max(1, -(-len(path) // MAX_POINTS))
     points = path[::step]
     segments = np.stack((points[:-1], points[1:]), axis=1)
-    whole = ~np.isnan(segments).any(axis=(1, 2))
+    full_range = ~np.isnan(segments).any(axis=(1, 2))
     ax = style.get_axes(ax, height_mm=_height(low, high, 76) + 5)
     legend = None
     if behaviors is None:
-        lines = LineCollection(list(segments[whole]), array=np.linspace(0.18, 1, max(len(segments), 1))[whole], cmap=sequential())
+        lines = LineCollection(list(segments[full_range]), array=np.linspace(0.18, 1, max(len(segments), 1))[full_range], cmap=sequential())
         lines.set(clim=(0, 1), linewidth=0.6, rasterized=len(segments) > 5000)
         ax.add_collection(lines)
         tracked = points[~np.isnan(points).any(axis=1)]
@@ -156,8 +156,8 @@ def trajectory(
             )
         legend = style.add_legend(ax, ax.get_legend_handles_labels()[0])
     else:
-        ax.add_collection(LineCollection(list(segments[whole]), colors="#c3c9cf", linewidth=0.5, rasterized=len(segments) > 5000))
-        shades = _draw_behaviors(ax, source, segments, whole, step, behaviors, annotator, colors)
+        ax.add_collection(LineCollection(list(segments[full_range]), colors="#c3c9cf", linewidth=0.5, rasterized=len(segments) > 5000))
+        shades = _draw_behaviors(ax, source, segments, full_range, step, behaviors, annotator, colors)
         legend = style.add_legend(ax, style.patches(shades))
     _outline(ax, zones)
     _frame(ax, low, high, unit)
@@ -165,7 +165,7 @@ def trajectory(
 
 
 def _draw_behaviors(
-    ax: Axes, source: Any, segments: Any, whole: Any, step: int, behaviors: Sequence[str], annotator: str | None, colors: Any
+    ax: Axes, source: Any, segments: Any, full_range: Any, step: int, behaviors: Sequence[str], annotator: str | None, colors: Any
 ) -> dict[str, str]:
     from matplotlib.collections import LineCollection
 
@@ -181,7 +181,9 @@ def _draw_behaviors(
         stop = np.maximum.accumulate(spans.stop) if len(spans.stop) else spans.stop
         chosen = (inside >= 0) & (at < stop[np.maximum(inside, 0)]) if len(stop) else np.zeros(len(segments), dtype=bool)
         ax.add_collection(
-            LineCollection(list(segments[whole & chosen]), colors=shades[name], linewidth=1.1, zorder=3, rasterized=len(segments) > 5000)
+            LineCollection(
+                list(segments[full_range & chosen]), colors=shades[name], linewidth=1.1, zorder=3, rasterized=len(segments) > 5000
+            )
         )
     return {name: shades[name] for name in behaviors}
 

@@ -116,13 +116,13 @@ def save(drawn: Axes | Figure, path: str | Path, *, overwrite: bool = False) -> 
     if kind not in FORMATS:
         raise ParameterError(f"a figure is saved as {', '.join(FORMATS)}; {path.name!r} ends with none of them")
     check_new_path(path, overwrite=overwrite)
-    whole = drawn if isinstance(drawn, Figure) else figure_of(drawn)
+    full_range = drawn if isinstance(drawn, Figure) else figure_of(drawn)
     options: dict[Any, Any] = {"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "ethobench", "savefig.bbox": None}
     metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
     with rc_context(options), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         with atomic_path(path, overwrite=overwrite) as temporary:
-            whole.savefig(temporary, format=kind, metadata=metadata, dpi=DPI)
+            full_range.savefig(temporary, format=kind, metadata=metadata, dpi=DPI)
     return path
 
 
@@ -133,10 +133,10 @@ def get_axes(ax: Axes | None, *, height_mm: float | None = None) -> Axes:
 
 def figure_of(ax: Axes) -> Figure:
     """Return the figure that axes belong to."""
-    found = ax.get_figure(root=True)
-    if found is None:
+    matches = ax.get_figure(root=True)
+    if matches is None:
         raise ParameterError("`ax` was removed from its figure; pass axes of a figure")
-    return found
+    return matches
 
 
 def finish(ax: Axes, *, spines: Sequence[str] = ("left", "bottom"), legend: Legend | None = None) -> Axes:
@@ -194,13 +194,13 @@ def add_legend(ax: Axes, handles: Iterable[Any], *, columns: int = 0, outside: b
     handles = list(handles)
     if not handles:
         return None
-    place: dict[str, Any] = {"loc": "best"}
+    position: dict[str, Any] = {"loc": "best"}
     if outside:
         columns = columns or _legend_columns(ax, [handle.get_label() for handle in handles])
-        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.3}
+        position = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.3}
     return ax.legend(
         handles=handles, ncols=columns or 1, frameon=False, handlelength=1.0, handletextpad=0.5, columnspacing=1.1, labelspacing=0.3,
-        fontsize=text_size(ax, 0.5), **place
+        fontsize=text_size(ax, 0.5), **position
     )  # fmt: skip
 
 

@@ -36,12 +36,12 @@ def named_annotations(source: Source, annotator: str | None = None) -> dict[str,
     if isinstance(source, Mapping):
         return dict(source)
     if isinstance(source, Recording):
-        found = dict(source.annotations) if annotator is None else {annotator: source.annotation(annotator)}
+        matches = dict(source.annotations) if annotator is None else {annotator: source.annotation(annotator)}
     else:
-        found = {recording.id: recording.annotation(annotator) for recording in source if recording.annotations}
-    if not found:
+        matches = {recording.id: recording.annotation(annotator) for recording in source if recording.annotations}
+    if not matches:
         raise EthobenchError("there is no annotation to draw")
-    return found
+    return matches
 
 
 def bout_table(source: Source, annotator: str | None = None) -> Table:
@@ -91,12 +91,12 @@ def budget_table(source: Source, *, by: str = "recording", annotator: str | None
         concerned = [a for name, a in annotations.items() if unit_of[name] == unit]
         totals: dict[str, Row] = {}
         for row in time_budget(*concerned):
-            known = totals.setdefault(
+            known_values = totals.setdefault(
                 row["behavior"], {"unit": unit, "behavior": row["behavior"], "shares": [], "seconds": 0.0, "bouts": 0}
             )
-            known["seconds"] += row["seconds"]
-            known["bouts"] += row["bouts"]
-            known["shares"] += [] if row["share"] is None else [row["share"]]
+            known_values["seconds"] += row["seconds"]
+            known_values["bouts"] += row["bouts"]
+            known_values["shares"] += [] if row["share"] is None else [row["share"]]
         for row in totals.values():
             shares = row.pop("shares")  # one of each subject
             rows.append({**row, "share": float(np.mean(shares)) if shares else None})

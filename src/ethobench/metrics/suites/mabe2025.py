@@ -270,8 +270,8 @@ class _Listed:
             if id(tracks) not in lists:
                 named = [(pairs.get((t.subject, t.target or SELF)), actions.get(str(t.behavior))) for t in tracks if t.subject is not None]
                 named += [(pair, actions.get(str(t.behavior))) for t in tracks if t.subject is None for pair in pairs.values()]
-                found = [p * len(actions) + a for p, a in named if p is not None and a is not None]
-                lists[id(tracks)] = np.array(found, dtype=np.int64)
+                matches = [p * len(actions) + a for p, a in named if p is not None and a is not None]
+                lists[id(tracks)] = np.array(matches, dtype=np.int64)
             codes.append(lists[id(tracks)] + video * self.size)
         self.codes = np.concatenate(codes)
 
