@@ -163,7 +163,7 @@ _CELL_COLUMNS = ("zone", "bin", "bin_start", "bin_stop", "behavior")
 class _Cell(NamedTuple):
     """Frames of a recording that are one row of each behavior: a time bin, or those of it in a zone.
 
-    `all_frames` are those of the time bin; `known` are those in which it is known whether the animal is in the zone.
+    `all_frames` are those of the time bin; `known_values` are those in which it is known whether the animal is in the zone.
     """
 
     zone: str
@@ -216,7 +216,7 @@ class _ZoneFrames:
         for cell in cells:
             known_values = iv.intersection(tracked, cell.all_frames)
             for name, frames in masks.items():
-                yield cell._replace(zone=name, frames=iv.intersection(frames, cell.all_frames), known=known_values)
+                yield cell._replace(zone=name, frames=iv.intersection(frames, cell.all_frames), known_values=known_values)
 
 
 @dataclass
@@ -239,7 +239,7 @@ class _Sums:
         spans, observed = observed_bouts(annotation, behavior, unit.subject)
         self.is_point |= annotation.ethogram[behavior].point
         self.available_s += iv.total(cell.all_frames) / rate
-        self.known_s += iv.overlap(cell.known, observed) / rate
+        self.known_s += iv.overlap(cell.known_values, observed) / rate
         self.observed_s += iv.overlap(frames, observed) / rate
         self.total_s += iv.overlap(frames, spans) / rate
         first = np.minimum(spans.start, annotation.n_frames - 1)
