@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 from _pytest.doctest import DoctestModule
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 TESTS = Path(__file__).parent / "tests"
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; more threads than cores cost far more than they bring
 
 # The same examples every time, so that a change is judged by what it changes. HYPOTHESIS_PROFILE=explore draws new ones.
-settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", settings.get_profile("default"), max_examples=10)
+settings.register_profile("mutants", settings.get_profile("fast"), phases=[Phase.explicit, Phase.generate])  # any failure will do
 settings.register_profile("explore", deadline=None, max_examples=500, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -82,7 +82,7 @@ def score_literally(submission: pd.DataFrame, solution: pd.DataFrame, metadata: 
         cell[1] += len(pred - truth)
         cell[2] += len(truth - pred)
     by_lab: dict[str, list[float]] = defaultdict(list)
-    for lab, action in {(lab_of[key[0]], key[3]) for key in true}:
+    for lab, action in {(lab_of[key[0]], key[3]) for key in {*true, *predicted}}:
         tp, fp, fn = counts[lab, action]
         by_lab[lab].append(2 * tp / (2 * tp + fp + fn) if tp + fp + fn else 0.0)
     return float(np.mean([np.mean(values) for values in by_lab.values()]))

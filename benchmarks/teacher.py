@@ -7,15 +7,15 @@ Run it from the root of a checkout::
 
 Half of the individuals of rats and seals are for development (``--individuals development``): settings may be chosen by their scores. The
 reported scores are of the other half, ``test``; synthetic data are simulated with other seeds. In each half, individuals are divided at
-random, once per seed, into those that are labelled and those that are held out. A step of a simulated annotator is one bout, or a few
+random, once per seed, into those that are labeled and those that are held out. A step of a simulated annotator is one bout, or a few
 seconds without any: the annotator goes to a frame, labels the bout that is there from its start to its stop, and everything that happens
-within one second before and after it. A bout counts as labelled if any of its frames are. Strategies differ only in the frame:
+within one second before and after it. A bout counts as labeled if any of its frames are. Strategies differ only in the frame:
 
 - ``suggested``: the bouts that `Teacher.suggest` ranks first, after the first 10 bouts, which are random; trained again every few bouts;
 - ``random``: random frames of random recordings;
 - ``sequential``: from the beginning of the first recording to its end, then the next one.
 
-The model of each strategy is the same and is scored on the held-out individuals, when 5, 10 and 20 % of all bouts are labelled. The first
+The model of each strategy is the same and is scored on the held-out individuals, when 5, 10 and 20 % of all bouts are labeled. The first
 row of each seed has all labels. With ``--advice``, the rows of ``suggested`` say whether the teacher expects more labels to help.
 """
 
@@ -44,14 +44,14 @@ DIVISION_SEED = 2021  # of the individuals into development and test
 ROW_RATE = 5.0  # half of the default of the teacher, to save time
 FIRST_BOUTS = 10
 CONTEXT_SECONDS = 1.0
-EMPTY_SECONDS = 4.0  # labelled where there is no bout
-MAX_RECORDINGS = 14  # that are labelled, and that are scored
-MAX_BOUT_SECONDS = 30.0  # of a long bout, only this much around the frame is labelled
+EMPTY_SECONDS = 4.0  # labeled where there is no bout
+MAX_RECORDINGS = 14  # that are labeled, and that are scored
+MAX_BOUT_SECONDS = 30.0  # of a long bout, only this much around the frame is labeled
 STRATEGIES = ("suggested", "random", "sequential")
 HEADER = """# Labels that the teacher needs
 
 Simulated annotators label what the teacher suggests, random bouts, or one recording after the other. Scores are on individuals that
-were not labelled, as mean ± standard deviation over seeds; relative scores are relative to the model with all labels. Produced by
+were not labeled, as mean ± standard deviation over seeds; relative scores are relative to the model with all labels. Produced by
 `benchmarks/teacher.py`, which explains the strategies and how individuals are divided.
 
 The seeds of rats and seals divide the same test individuals in different ways, so they are not independent, and the spread is too small.
@@ -76,12 +76,12 @@ class Annotator:
 
     @property
     def n_bouts(self) -> int:
-        """Labelled bouts, without the background."""
+        """Labeled bouts, without the background."""
         return sum(map(len, self.bouts.values()))
 
     @property
     def seconds(self) -> float:
-        """Labelled time."""
+        """Labeled time."""
         return sum(mask.sum() / self.truths[name].rate for name, mask in self.observed.items())
 
     def labels(self) -> dict[str, Annotation]:
@@ -168,19 +168,26 @@ def load(name: str, seed: int, individuals: str = "test") -> tuple[Dataset, Data
     if name != "synthetic":
         half = [str(group) for group in np.random.default_rng(DIVISION_SEED).permutation(half)][int(test) :: 2]
     order = [str(group) for group in np.random.default_rng([seed, 5]).permutation(half)]
-    labelled, held_out = ([r.id for group in order[first::2] for r in data if groups[r.id] == group] for first in (0, 1))
-    return data.select(recordings=labelled[:MAX_RECORDINGS]), data.select(recordings=held_out[:MAX_RECORDINGS])
+    labeled, held_out = ([r.id for group in order[first::2] for r in data if groups[r.id] == group] for first in (0, 1))
+    return data.select(recordings=labeled[:MAX_RECORDINGS]), data.select(recordings=held_out[:MAX_RECORDINGS])
 
 
 def evaluate(teacher: Teacher, scored: Sequence[Recording], cache: Path) -> Mapping[str, float]:
     """Score the model of the last training on held-out recordings."""
-    with feature_cache(cache, persistent=True):
+    with feature_cache(cache):
         predictions = {r.id: teacher.model.predict(r).annotation for r in scored}
     return score(predictions, {r.id: r.annotation() for r in scored}, resamples=0).overall
 
 
 def simulate(
-    name: str, seed: int, cache: Path, strategies: Sequence[str] = STRATEGIES, *, individuals: str = "test", advice: bool = False
+    name: str,
+    seed: int,
+    cache: Path,
+    strategies: Sequence[str] = STRATEGIES,
+    *,
+    individuals: str = "test",
+    shares: Sequence[float] = BUDGET_SHARES,
+    advice: bool = False,
 ) -> Iterator[dict]:
     """Yield a row for all labels, and one for each strategy and budget."""
     pool, held_out = load(name, seed, individuals)
@@ -207,7 +214,7 @@ def simulate(
             "sequential": lambda a=annotator, r=random: label_in_order(a, r),
             "suggested": lambda a=annotator, r=random, t=teacher: label_suggested(a, r, t),
         }[strategy]()
-        budgets = [*BUDGET_SHARES]
+        budgets = [*shares]
         for _ in steps:
             share = annotator.n_bouts / complete.n_bouts
             if not budgets or share < budgets[0]:
@@ -262,10 +269,10 @@ def summarize(table: pd.DataFrame) -> str:
             "| bouts | strategy | seeds | number | minutes | frame F1 | bout F1 | relative frame F1 | relative bout F1 |",
             "|---|---|---|---|---|---|---|---|---|",
         ]
-        labelled = rows[rows.strategy != "all"].copy()
+        labeled = rows[rows.strategy != "all"].copy()
         for measure in ("f1", "bout_f1"):
-            labelled[f"relative_{measure}"] = labelled[measure] / full[measure].reindex(labelled.seed).to_numpy()
-        for budget, same in labelled.groupby("budget"):
+            labeled[f"relative_{measure}"] = labeled[measure] / full[measure].reindex(labeled.seed).to_numpy()
+        for budget, same in labeled.groupby("budget"):
             for strategy in STRATEGIES:
                 s = same[same.strategy == strategy]
                 if len(s):
@@ -357,6 +364,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--individuals", default="test", choices=["development", "test"])
     parser.add_argument("--strategies", nargs="+", default=[*STRATEGIES], choices=STRATEGIES)
+    parser.add_argument("--budgets", nargs="+", type=float, default=[*BUDGET_SHARES], help="shares of all bouts that are labeled")
     parser.add_argument("--advice", action="store_true", help="also measure whether more labels would help, as the teacher says")
     parser.add_argument("--cache", type=Path, help="folder for features; by default a temporary one")
     parser.add_argument("--out", type=Path, help="write OUT.csv and OUT.md; data and seeds that OUT.csv has are not simulated again")
@@ -372,7 +380,7 @@ def main() -> None:
         for name, seed in product(arguments.data, range(arguments.seeds)):
             if any((row["data"], row["seed"]) == (name, seed) for row in rows):
                 continue
-            options = {"individuals": arguments.individuals, "advice": arguments.advice}
+            options = {"individuals": arguments.individuals, "shares": sorted(arguments.budgets), "advice": arguments.advice}
             simulated = []
             for row in simulate(name, seed, arguments.cache or Path(folder), arguments.strategies, **options):
                 print({k: round(float(v), 3) if isinstance(v, float) else v for k, v in row.items()}, flush=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from _docstrings import table
+from _figures import FOLDER, drawn, requested, with_figures
 from _notebooks import rendered_notebooks
 from _reference import Page, format_pages, metric_pages, model_pages, suite_pages
 from _reference_api import api_pages
@@ -82,6 +83,9 @@ def on_files(files: Any, config: Any) -> Any:
     for section, pages in sections().items():
         for page in pages:
             files.append(File.generated(config, f"{section}/{page.name}.md", content=page.text))
+    pages_text = [Path(file.abs_src_path).read_text(encoding="utf-8") for file in files.documentation_pages() if file.abs_src_path]
+    for name in sorted({name for text in pages_text for name in requested(text)}):
+        files.append(File.generated(config, f"{FOLDER}/{name}.svg", content=drawn(name)))
     for notebook in rendered_notebooks():
         files.append(File.generated(config, f"tutorials/{notebook.name}.md", content=notebook.text))
         for name, picture in notebook.pictures.items():
@@ -89,9 +93,9 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in the lists of hand-written pages."""
-    return with_lists(markdown)
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill in the lists and figures of hand-written pages."""
+    return with_figures(with_lists(markdown), page.file.src_uri.count("/"))
 
 
 def main(folder: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "tutorials"
-TIMEOUT = 120  # seconds of a cell
+TIMEOUT = 1800  # seconds of a cell, for machines that are busy
 
 
 @dataclass
@@ -85,7 +85,7 @@ def _output(output: Any, page: Rendered) -> list[str]:
         return [f'<img src="../{file}" alt="Figure {len(page.pictures)} of this page"{size}>']
     if "text/html" in data:
         html = re.sub(r"<style scoped>.*?</style>", "", data["text/html"], flags=re.DOTALL)
-        return [f'<div class="notebook-output">{" ".join(html.split())}</div>']
+        return [f'<div class="notebook-output" style="overflow-x: auto">{" ".join(html.split())}</div>']
     return [_fenced(data["text/plain"])] if "text/plain" in data else []
 
 

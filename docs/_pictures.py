@@ -30,7 +30,7 @@ from ethobench.reports import summarize_scores, write_report
 
 IMAGES = Path(__file__).parent / "images"
 N_FOLDS, TOKEN = 3, "pictures"
-LABELLED = (0.5, 1.0, 0.7, 0.6)  # shares of the first recordings that are labelled before the teacher is trained
+LABELED = (0.5, 1.0, 0.7, 0.6)  # shares of the first recordings that are labeled before the teacher is trained
 REPORT, VIEWER = (1360, 1150), (1440, 873)
 
 
@@ -61,7 +61,7 @@ def take_report(browser: Any, folder: Path) -> None:
 
 
 def take_viewer(browser: Any, folder: Path) -> None:
-    """Show the viewer with a recording that is labelled in part, a trained teacher, and one of its suggestions."""
+    """Show the viewer with a recording that is labeled in part, a trained teacher, and one of its suggestions."""
     data = make_dataset("pose", individuals=6, seconds=90, folds=N_FOLDS)
     project = label(data, write_study(data, folder / "my_study"))
     page = open_page(browser, serve(project), VIEWER)
@@ -92,7 +92,7 @@ def label(data: Dataset, study: Path) -> Project:
     """Open the study, and label the first part of some recordings."""
     project = open_project([str(study)])
     project.edit_ethogram(project.ethograms.revision, [{"name": b.name, "background": b.name == "other"} for b in data.ethogram])
-    for index, share in enumerate(LABELLED):
+    for index, share in enumerate(LABELED):
         truth = data.recordings[index].annotation().with_ethogram(project.recordings[index].ethogram)
         labels = truth.mark_unobserved(iv.intervals([int(truth.n_frames * share)], [truth.n_frames]))
         project.start(index, "carla")

@@ -1,13 +1,14 @@
 """Mutation tests of `ethobench.core` and `ethobench.metrics`: do the tests fail if one token of the code is wrong?
 
 ``python -m tests.mutants --count 60 --seed 0`` draws random mutants: a comparison, an arithmetic sign, ``and``/``or``, ``True``/``False``
-or a number that is changed in one place. Each is written to a temporary copy of the project, in which tests run until the first
-failure: first the tests and examples of the mutated module, then the other fast tests of the packages that use it, then those that
-``--also`` names, and, with ``--slow``, those of the module with all examples of hypothesis, and the slow ones. With ``--related``,
-survivors of all of these are tested with the test files of other packages, fast and slow tests alike, that name the module or its
+or a number that is changed in one place. First, the fast tests of both packages that execute the mutated line run until one fails, in a
+fork of one process (`tests.mutants_in_process`). Mutants outside functions (constants, default values) are written to a temporary copy of
+the project instead, in which the tests and examples of the mutated module run, then the other fast tests of the packages that use it.
+Survivors are tested with the tests that ``--also`` names and, with ``--slow``, with those of the module with all examples of hypothesis,
+and the slow ones; with ``--related``, with the test files of other packages, fast and slow tests alike, that name the module or its
 public functions and classes; those that name them most often run first, and ``--seconds`` bounds them. A mutant survives if no test
 fails. The same seed draws the same mutants as long as the code of the packages is the same. ``--only`` tests those at some lines
-instead, such as the survivors after a new test.
+instead, such as the survivors after a new test, and ``--modules`` all of some modules.
 
 Two kinds of tokens are not mutated, because no result depends on them: ``frozen=`` of dataclasses and ``strict=`` of `zip`. Both only
 raise an error if other code is wrong. Some survivors remain harmless, such as a changed limit of a message.
@@ -38,6 +39,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from tests.mutants_in_process import MutantRuns
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("core", "metrics")
 COPIED = ("src", "tests", "docs", "benchmarks", "conftest.py", "pyproject.toml", "README.md", "CHANGELOG.md", "Makefile")
@@ -48,7 +51,8 @@ SWAPS = {
 BINARY = {"+", "-", "*", "/", "//", "&"}
 UNCHANGED_KEYWORDS = {"dataclass": "frozen", "zip": "strict"}
 PRELOADED = ["pytest", "numpy", "pandas", "scipy.optimize", "scipy.stats", "sklearn.metrics"]
-KILLED, SURVIVED, TIMED_OUT, UNTESTED = "killed", "SURVIVED", "time limit", "not tested"
+KILLED, SURVIVED, TIMED_OUT, UNTESTED = "killed", "survived", "time limit", "not tested"
+NOT_A_FUNCTION, NOT_EXECUTED = "not in a function", "not executed"
 RELATED, FIRST = "related", ("module", "packages")
 FAST, SLOW, ALL = "not slow", "slow", "slow or not slow"
 
@@ -144,6 +148,32 @@ def draw_mutants(count: int, seed: int, packages: Sequence[str] = PACKAGES) -> l
     return random.Random(seed).sample(mutants, min(count, len(mutants)))  # noqa: S311
 
 
+def test_in_process(mutants: Sequence[Mutant], time_limit: float, minutes: float, workers: int) -> tuple[dict[Mutant, str], set[str]]:
+    """Test mutants of functions with the fast tests that execute them.
+
+    Returns
+    -------
+    dict, set of str
+        The results, without mutants outside functions and those that no test executes; and the tests that fail without a mutant.
+    """
+    import pytest
+
+    files = {ROOT / mutant.path for mutant in mutants}
+    sources = {str(path): path.read_text(encoding="utf-8") for path in files}
+    results: dict[Mutant, str] = {}
+
+    def report(mutant: Mutant, result: str, test: str) -> None:
+        results[mutant] = result
+        print(f"{result:22s}{mutant}  {test}", flush=True)
+
+    mutated = {m: (str(ROOT / m.path), m.apply(sources[str(ROOT / m.path)]), m.line) for m in mutants}
+    runs = MutantRuns(sources, mutated, report, workers=workers, time_limit=time_limit, minutes=minutes)
+    os.environ.update(HYPOTHESIS_PROFILE="mutants", OMP_NUM_THREADS="1")
+    folders = [str(ROOT / folder / package) for package in PACKAGES for folder in ("tests", "src/ethobench")]
+    pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-m", FAST, *folders], plugins=[runs])
+    return results, runs.broken
+
+
 @dataclass(frozen=True)
 class Stage:
     """Some of the tests.
@@ -158,7 +188,7 @@ class Stage:
     ignored : list of str
         Files to skip, because an earlier stage ran them.
     profile : str
-        Profile of hypothesis: "fast" tests ten examples of each property, "default" a hundred.
+        Profile of hypothesis: "fast" tests ten examples of each property, "default" forty.
     is_bounded : bool
         Whether the tests that pass until the time limit count as passed. Otherwise reaching it counts as a failure: an endless loop.
     """
@@ -265,6 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--only", nargs="+", metavar="FILE:LINE", help="the mutants at these lines, such as core/bouts.py:65, or tokens, :65:12"
     )
+    parser.add_argument("--modules", nargs="+", metavar="FILE", help="all mutants of these modules, such as core/bouts.py")
     parser.add_argument("--also", nargs="+", default=[], metavar="PATH", help="further tests for the survivors, such as tests/formats")
     parser.add_argument("--slow", action="store_true", help="run all examples and the slow tests on the survivors of the fast tests")
     parser.add_argument(
@@ -275,44 +306,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=1, help="mutants tested at the same time (default: 1)")
     options = parser.parse_args(arguments)
     packages = options.packages.split(",")
-    mutants = mutants_at(options.only, packages) if options.only else draw_mutants(options.count, options.seed, packages)
+    if options.modules:
+        mutants = [mutant for mutant in all_mutants(packages) if mutant.path.as_posix().endswith(tuple(options.modules))]
+    else:
+        mutants = mutants_at(options.only, packages) if options.only else draw_mutants(options.count, options.seed, packages)
     end = time.monotonic() + 60 * options.minutes
+    results, broken = test_in_process(mutants, options.seconds, options.minutes, options.workers)
+    if broken:
+        print(f"These tests fail without a mutant; fix them first: {', '.join(sorted(broken))}")
+        return 1
     multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
-    results: dict[Mutant, str] = {}
+    undecided = [mutant for mutant in mutants if results.get(mutant, UNTESTED) in (SURVIVED, UNTESTED, NOT_A_FUNCTION, NOT_EXECUTED)]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.workers) as pool:
         projects: SimpleQueue[Path] = SimpleQueue()
         for k in range(options.workers):
             projects.put(_copy_project(Path(folder, str(k))))
-        unchanged = Stage("packages", [f"tests/{name}" for name in PACKAGES])
-        if unchanged.run(Path(folder, "0"), options.seconds) != SURVIVED:
-            print("The tests fail without a mutant: run `make test-fast` and fix them first.")
-            return 1
 
         # before the first mutant, because test files that are added later are not in the copies
-        chosen = {m: [*stages(m, slow=options.slow, also=options.also, related=options.related)] for m in mutants}
+        chosen = {
+            m: [
+                stage
+                for stage in stages(m, slow=options.slow, also=options.also, related=options.related)
+                if results.get(m) != SURVIVED or stage.name not in FIRST
+            ]
+            for m in undecided
+        }
 
         def test(mutant: Mutant, tests: Sequence[Stage]) -> None:
             if time.monotonic() > end:
-                results.setdefault(mutant, UNTESTED)
+                if results.get(mutant) != SURVIVED:
+                    results[mutant] = UNTESTED
                 return
             project = projects.get()
             results[mutant] = run_tests(project, mutant, tests, options.seconds)
             projects.put(project)
             print(f"{results[mutant]:22s}{mutant}", flush=True)
 
-        for is_first in (True, False):  # the fast tests on all mutants, then the others on those that survived
-            tests = {
-                m: [stage for stage in chosen[m] if (stage.name in FIRST) == is_first]
-                for m in mutants
-                if results.get(m, SURVIVED) == SURVIVED
-            }
-            names = dict.fromkeys(stage.name for one in tests.values() for stage in one)
-            if names:
-                print(f"{len(tests)} mutants, tests: {', '.join(names)}", flush=True)
-                list(pool.map(test, tests, tests.values()))
+        print(f"{len(undecided)} mutants that survived or are not in a function that the tests execute", flush=True)
+        list(pool.map(test, chosen, chosen.values()))
     counts = {result: list(results.values()).count(result) for result in sorted(set(results.values()))}
     print(f"\n{len(mutants)} mutants: " + ", ".join(f"{count} {result}" for result, count in counts.items()))
-    for mutant in [mutant for mutant in mutants if results[mutant] == SURVIVED]:
+    for mutant in [mutant for mutant in mutants if results.get(mutant) == SURVIVED]:
         line = (ROOT / mutant.path).read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
         print(f"  {mutant}\n      {line}")
     return 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import ROOT, Mutant, draw_mutants, find_mutants, mutants_at, related_tests, stages
+from tests.mutants_in_process import changed_functions, executed_lines
 
 SOURCE = '''
 """Text with 1 < 2 is not mutated."""
@@ -59,6 +60,23 @@ def test_related_tests_name_the_module_and_are_of_other_packages():
         assert "match" in (ROOT / file).read_text(encoding="utf-8")
     assert [*stages(mutant, related=3)][-1].paths == files
     assert [*stages(mutant, related=3)][-1].is_bounded
+
+
+@pytest.mark.parametrize(("number", "functions"), [(1, None), (2, None), (3, {"f"}), (4, None), (5, {"C.g"})])
+def test_changes_of_functions_and_of_other_code(number, functions):
+    source = "A = 1\ndef f(x=2):\n    return [y + 3 for y in x]\nclass C:\n    k = 4\n    def g(self):\n        return 5\n"
+    codes = [compile(text, "m.py", "exec") for text in (source, source.replace(str(number), "9"))]
+    changed = changed_functions(*codes)
+    assert (changed if changed is None else {name.partition(".<")[0] for name, _ in changed}) == functions
+
+
+def test_executed_lines_are_those_of_the_files_of_interest():
+    here = Mutant(Path("m.py"), 1, 0, "1", "2")
+    path = here.apply.__code__.co_filename
+    lines = executed_lines([path], lambda: here.apply("1\n"))
+    assert {file for file, _ in lines} == {path}
+    assert {line for _, line in lines} >= {here.apply.__code__.co_firstlineno}
+    assert executed_lines(["other.py"], lambda: here.apply("1\n")) == set()
 
 
 @pytest.mark.slow

@@ -34,3 +34,10 @@ def test_importing_the_package_imports_no_large_library():
     code = "import sys, ethobench; print([m for m in ('numpy', 'pandas', 'sklearn', 'torch', 'matplotlib') if m in sys.modules])"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "[]"
+
+
+def test_names_signatures_and_commands_are_frozen():
+    # in a process of its own, since other tests register benchmarks
+    changed = subprocess.run([sys.executable, "-m", "tests.public_api"], capture_output=True, text=True, check=True).stdout.strip()
+    advice = "if this is intended, run `python -m tests.public_api --update`"
+    assert changed == "no differences", f"the public interface changed; {advice}:\n{changed}"

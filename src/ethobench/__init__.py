@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES = {
     "ethobench.core": (
@@ -41,6 +41,8 @@ _MODULES = {
     "ethobench.metrics": ("Scores", "Suite", "agreement", "ceiling", "consensus", "register_metric", "register_suite", "score"),
     "ethobench.analysis.budgets": ("budgets",),
     "ethobench.analysis.clean_files": ("clean_files",),
+    "ethobench.analysis.comparison": ("Comparison",),
+    "ethobench.analysis.groups": ("compare_groups",),
     "ethobench.analysis.movement": ("animal_distances", "movement"),
     "ethobench.analysis.transitions": ("bout_table", "transitions"),
     "ethobench.analysis.zones": ("ZoneOptions", "zone_occupancy"),
@@ -54,6 +56,8 @@ _MODULES = {
         "smooth_median",
         "smooth_savgol",
     ),
+    "ethobench.datasets.frame_features": ("read_features",),
+    "ethobench.training.video_embedding": ("embed_videos", "write_embedding_manifest"),
     "ethobench.decoding": ("Decoder",),
     "ethobench.models": ("Model", "create_model", "load_model", "register_model"),
     "ethobench.models.teacher": ("Teacher",),
@@ -76,6 +80,8 @@ if TYPE_CHECKING:
     from ethobench import banos  # noqa: F401
     from ethobench.analysis.budgets import budgets  # noqa: F401
     from ethobench.analysis.clean_files import clean_files  # noqa: F401
+    from ethobench.analysis.comparison import Comparison  # noqa: F401
+    from ethobench.analysis.groups import compare_groups  # noqa: F401
     from ethobench.analysis.movement import animal_distances, movement  # noqa: F401
     from ethobench.analysis.transitions import bout_table, transitions  # noqa: F401
     from ethobench.analysis.zones import ZoneOptions, zone_occupancy  # noqa: F401
@@ -104,6 +110,7 @@ if TYPE_CHECKING:
     )
     from ethobench.datasets import load_dataset, register_dataset  # noqa: F401
     from ethobench.datasets.collate import collate  # noqa: F401
+    from ethobench.datasets.frame_features import read_features  # noqa: F401
     from ethobench.datasets.zones import Zone, read_zones, write_zones  # noqa: F401
     from ethobench.decoding import Decoder  # noqa: F401
     from ethobench.features.cleaning import (  # noqa: F401
@@ -146,6 +153,7 @@ if TYPE_CHECKING:
     from ethobench.reports.methods import methods_text  # noqa: F401
     from ethobench.runs.batch_prediction import PredictionSummary, predict_files  # noqa: F401
     from ethobench.runs.prediction_store import PredictionOptions  # noqa: F401
+    from ethobench.training.video_embedding import embed_videos, write_embedding_manifest  # noqa: F401
 
 
 def __getattr__(name: str) -> Any:

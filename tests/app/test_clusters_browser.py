@@ -42,6 +42,7 @@ def open_gallery(page, n):
 
 def test_clusters_are_named_merged_and_dropped(page, tmp_path):
     open_gallery(page, 4)
+    page.wait_for_function("() => [...document.querySelectorAll('.example img')].every((i) => i.classList.contains('loaded'))")
     pictures = page.evaluate("() => [...document.querySelectorAll('.example img')].map((i) => [i.className, i.naturalWidth])")
     assert pictures
     assert all(name == "strip loaded" and width > 500 for name, width in pictures)
@@ -52,14 +53,14 @@ def test_clusters_are_named_merged_and_dropped(page, tmp_path):
     page.locator(".example").first.click()  # look at one; what was typed is kept
     page.wait_for_selector("dialog", state="detached")
     looped = "async () => (await import(document.querySelector('script[type=module]').src.replace('main', 'state'))).state.loop"
-    assert page.evaluate(looped)
+    page.wait_for_function(looped)
     keys(page, "Escape")
     open_gallery(page, 4)
     assert page.locator(".clusters fieldset").count() == 3
     page.select_option("dialog select[name=as]", "labels")
     page.get_by_text("Save names").click()
     page.wait_for_selector("dialog", state="detached", timeout=60_000)
-    page.wait_for_function("() => document.querySelector('#message').textContent.includes('were labelled')")
+    page.wait_for_function("() => document.querySelector('#message').textContent.includes('were labeled')")
     (folder,) = (tmp_path / "corrections").iterdir()
     origins = [json.loads(line) for line in (folder / "origins.jsonl").read_text(encoding="utf-8").splitlines()]
     origins = [row for row in origins if "behavior" in row]

@@ -1,4 +1,4 @@
-"""What is watched while labelling counts as observed: saved with every report, never in the way of undo."""
+"""What is watched while labeling counts as observed: saved with every report, never in the way of undo."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_watched_frames_that_cannot_be_saved_are_discarded(project, monkeypatch)
     assert observed(project.recording(1).track("zoe").annotation) == []
 
 
-def test_watching_counts_for_the_subject_that_is_labelled():
+def test_watching_counts_for_the_subject_that_is_labeled():
     a = Annotation.from_bouts([], [], [], NAMES, 10, N, observed=iv.empty(), subjects=["ann", "bob"])
     first = add_observed(a, iv.intervals([0], [20]), "bob")
     assert (observed(first, "bob"), observed(first, "ann")) == ([(0, 20)], [])
@@ -223,9 +223,9 @@ def unreadable(tmp_path):
         return open_project([str(root)], behaviors=["groom"])
 
 
-def test_a_recording_of_unknown_length_is_never_labelled(unreadable):
+def test_a_recording_of_unknown_length_is_never_labeled(unreadable):
     (entry,) = unreadable.recordings
-    assert "cannot be labelled because its frame rate and length are unknown" in entry.locked
+    assert "cannot be labeled because its frame rate and length are unknown" in entry.locked
     with pytest.raises(EthobenchError, match="length are unknown"):
         unreadable.start(0, "zoe")
     with pytest.raises(EthobenchError, match="length are unknown"):
@@ -242,7 +242,7 @@ def test_corrections_without_frames_are_refused_where_they_are_written(tmp_path,
     assert not (tmp_path / "out").exists()
 
 
-def test_poses_of_unknown_rate_are_shown_and_not_labelled(tmp_path, monkeypatch):
+def test_poses_of_unknown_rate_are_shown_and_not_labeled(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     head = "scorer,net,net,net\nbodyparts,nose,nose,nose\ncoords,x,y,likelihood\n"
     (tmp_path / "m1DLC_net.csv").write_text(head + "".join(f"{i},{i},{i},0.9\n" for i in range(50)), encoding="utf-8")
@@ -271,5 +271,5 @@ def test_reports_over_the_wire(client, lab):
 @pytest.mark.slow
 def test_unknown_length_over_the_wire(unreadable, serving):
     client = serving(unreadable)
-    assert "cannot be labelled" in client.get("recordings/0")["locked"]
-    assert "cannot be labelled" in client.post("recordings/0/start", {"name": "zoe"}, 400)["error"]
+    assert "cannot be labeled" in client.get("recordings/0")["locked"]
+    assert "cannot be labeled" in client.post("recordings/0/start", {"name": "zoe"}, 400)["error"]

@@ -1,4 +1,4 @@
-"""Labelling from scratch in a real browser: what is played or stepped through counts as observed, what is skipped does not."""
+"""Labeling from scratch in a real browser: what is played or stepped through counts as observed, what is skipped does not."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def label_bout(page) -> None:
     keys(page, "o", "g")
 
 
-def test_a_video_played_and_labelled_from_scratch_gives_true_budgets_and_negatives(film, serve, visit):
+def test_a_video_played_and_labeled_from_scratch_gives_true_budgets_and_negatives(film, serve, visit):
     page = visit(serve(film))
     begin_correction(page, "zoe", SCRATCH)
     assert page.text_content("output.observed") == "observed 0 %"

@@ -28,7 +28,7 @@ def save(client, behaviors, revision, status=200, **more):
 
 
 @pytest.fixture
-def labelled(client):
+def labeled(client):
     """A correction with one bout each of three behaviors."""
     client.post("recordings/0/start", {"name": "zoe", "copy": None})
     edits = [
@@ -58,44 +58,44 @@ def test_behaviors_are_added_with_all_their_properties(client, lab):
     assert (shown[0]["custom"], shown[0]["group"], shown[0]["point"]) == ("#aa0000", "social", True)
 
 
-def test_a_renamed_behavior_is_renamed_in_corrections_and_read_everywhere(labelled, lab):
+def test_a_renamed_behavior_is_renamed_in_corrections_and_read_everywhere(labeled, lab):
     contents = {path: path.read_bytes() for path in lab.glob("*.csv")}
-    state, behaviors = fields(labelled, run={"name": "走る"})
-    save(labelled, behaviors, state["revision"])
+    state, behaviors = fields(labeled, run={"name": "走る"})
+    save(labeled, behaviors, state["revision"])
     assert "走る" in (lab / "corrections" / "m1.zoe.csv").read_text(encoding="utf-8").splitlines()[-2]
     assert codes(lab) == [(0, 10, "rest"), (10, 20, "走る"), (20, 30, "groom")]
     assert "走る" in {name for _, _, name in codes(lab, "anna")}
     assert {path: path.read_bytes() for path in lab.glob("*.csv")} == contents, "the user's files are never changed"
-    (undone,) = [labelled.post("ethogram/undo", {"revision": 1})]
+    (undone,) = [labeled.post("ethogram/undo", {"revision": 1})]
     assert [b["name"] for b in undone["behaviors"]] == ["rest", "run", "groom", "other"]
     assert codes(lab)[1] == (10, 20, "run")
 
 
-def test_merging_joins_touching_bouts_and_can_be_undone(labelled, lab):
-    state, behaviors = fields(labelled)
+def test_merging_joins_touching_bouts_and_can_be_undone(labeled, lab):
+    state, behaviors = fields(labeled)
     merged = [{**behaviors[0], "from": ["rest", "run"], "name": "calm"}, *behaviors[2:]]
-    save(labelled, merged, state["revision"])
+    save(labeled, merged, state["revision"])
     assert codes(lab) == [(0, 20, "calm"), (20, 30, "groom")]
-    labelled.post("ethogram/undo", {"revision": 1})
+    labeled.post("ethogram/undo", {"revision": 1})
     assert codes(lab) == [(0, 10, "rest"), (10, 20, "run"), (20, 30, "groom")]
 
 
-def test_a_behavior_of_the_session_is_deleted_only_with_the_confirmed_number_of_bouts(labelled, lab):
-    state, behaviors = fields(labelled)
-    state = save(labelled, [*behaviors, {"name": "dig"}], state["revision"])
-    revision = labelled.get("recordings/0")["tracks"][-1]["revision"]
+def test_a_behavior_of_the_session_is_deleted_only_with_the_confirmed_number_of_bouts(labeled, lab):
+    state, behaviors = fields(labeled)
+    state = save(labeled, [*behaviors, {"name": "dig"}], state["revision"])
+    revision = labeled.get("recordings/0")["tracks"][-1]["revision"]
     edit = {"kind": "mark", "start": 50, "stop": 60, "behavior": "dig"}
-    labelled.post("recordings/0/edit", {"track": "zoe", "revision": revision, "edits": [edit]})
-    state, behaviors = fields(labelled)
-    answer = save(labelled, behaviors[:-1], state["revision"], 409)
+    labeled.post("recordings/0/edit", {"track": "zoe", "revision": revision, "edits": [edit]})
+    state, behaviors = fields(labeled)
+    answer = save(labeled, behaviors[:-1], state["revision"], 409)
     assert "'dig' has 1 bouts" in answer["error"]
-    state = save(labelled, behaviors[:-1], state["revision"], confirmed={"dig": 1})
+    state = save(labeled, behaviors[:-1], state["revision"], confirmed={"dig": 1})
     assert (50, 60, "dig") not in codes(lab)
     assert "dig" not in load_dataset(lab).ethogram
     assert "dig" not in open_project([str(lab)]).recordings[0].ethogram
-    labelled.post("ethogram/undo", {"revision": state["revision"]})
+    labeled.post("ethogram/undo", {"revision": state["revision"]})
     assert (50, 60, "dig") in codes(lab)
-    answer = save(labelled, [b for b in behaviors if b["name"] != "run"], labelled.get("ethogram")["revision"], 400)
+    answer = save(labeled, [b for b in behaviors if b["name"] != "run"], labeled.get("ethogram")["revision"], 400)
     assert "hide it instead" in answer["error"]
 
 
@@ -110,11 +110,11 @@ def test_a_stale_revision_is_refused_and_a_newer_file_is_loaded(client, lab):
     assert client.get("project")["ethograms"][0][-1]["name"] == "dig"
 
 
-def test_a_viewer_that_is_killed_between_the_writes_leaves_a_readable_state(labelled, lab, monkeypatch):
+def test_a_viewer_that_is_killed_between_the_writes_leaves_a_readable_state(labeled, lab, monkeypatch):
     """Only ethogram.csv has been written: corrections with old names are read with the new ones."""
-    state, behaviors = fields(labelled, run={"name": "sprint"})
+    state, behaviors = fields(labeled, run={"name": "sprint"})
     before = (lab / "corrections" / "m1.zoe.csv").read_bytes()
-    save(labelled, behaviors, state["revision"])
+    save(labeled, behaviors, state["revision"])
     (lab / "corrections" / "m1.zoe.csv").write_bytes(before)
     assert codes(lab)[1] == (10, 20, "sprint")
     project = open_project([str(lab)])
@@ -122,13 +122,13 @@ def test_a_viewer_that_is_killed_between_the_writes_leaves_a_readable_state(labe
     assert project.recordings[0].corrections["zoe"].annotation.tracks()[1][0] == "sprint"
 
 
-def test_labels_can_still_be_undone_after_a_rename(labelled, lab):
-    state, behaviors = fields(labelled, run={"name": "sprint"})
-    save(labelled, behaviors, state["revision"])
-    revision = labelled.get("recordings/0")["tracks"][-1]["revision"]
-    labelled.post("recordings/0/undo", {"track": "zoe", "revision": revision})
+def test_labels_can_still_be_undone_after_a_rename(labeled, lab):
+    state, behaviors = fields(labeled, run={"name": "sprint"})
+    save(labeled, behaviors, state["revision"])
+    revision = labeled.get("recordings/0")["tracks"][-1]["revision"]
+    labeled.post("recordings/0/undo", {"track": "zoe", "revision": revision})
     assert codes(lab) == []
-    labelled.post("recordings/0/redo", {"track": "zoe", "revision": revision + 1})
+    labeled.post("recordings/0/redo", {"track": "zoe", "revision": revision + 1})
     assert codes(lab)[1] == (10, 20, "sprint")
 
 

@@ -69,6 +69,10 @@ def test_timelines(client):
     assert (status, headers["content-type"].partition(";")[0]) == (200, "image/svg+xml")
     assert b"<svg" in content
     assert client.request(f"/{TOKEN}/api/recordings/1/timeline?format=pdf")[2].startswith(b"%PDF")
+    cropped = client.request(f"/{TOKEN}/api/recordings/0/timeline?format=svg&track=anna&start=1&stop=2.5")[2]
+    assert b"<svg" in cropped
+    assert cropped != content
+    assert "stop must be a number of seconds" in client.get("recordings/0/timeline?format=svg&stop=soon", 400)["error"]
     client.get("recordings/0/timeline?format=exe", 400)
     client.get("recordings/0/timeline?format=svg&track=nobody", 400)
 

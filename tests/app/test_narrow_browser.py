@@ -1,4 +1,4 @@
-"""The page on phones and tablets: nothing overflows, and a recording is labelled by touch."""
+"""The page on phones and tablets: nothing overflows, and a recording is labeled by touch."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_nothing_overflows(lab, serve, visit, size):
     assert not page.is_visible("eb-teacher")
 
 
-def test_a_recording_is_labelled_by_touch(lab, serve, visit):
+def test_a_recording_is_labeled_by_touch(lab, serve, visit):
     page = visit(serve(lab), has_touch=True)
     page.set_viewport_size({"width": 390, "height": 844})
     page.tap("#list")

@@ -237,7 +237,7 @@ def test_loose_files_have_the_clock_and_length_of_their_video(tmp_path, monkeypa
     assert (entry.rate, entry.n_frames, entry.locked) == (20, 60, "")
 
 
-def test_a_video_alone_can_be_labelled(tmp_path, monkeypatch):
+def test_a_video_alone_can_be_labeled(tmp_path, monkeypatch):
     av = pytest.importorskip("av", reason="making a video needs av")
     monkeypatch.chdir(tmp_path)
     with av.open("m1.webm", "w") as container:

@@ -57,7 +57,7 @@ def test_colors_are_the_same_in_all_recordings_though_their_ethograms_differ(stu
     assert len(run) == 1
 
 
-def test_colors_stay_while_labelling(study):
+def test_colors_stay_while_labeling(study):
     project = open_project([str(study)])
     before = project_payload(project)["ethograms"]
     project.start(0, "zoe")
@@ -70,7 +70,7 @@ def test_colors_stay_while_labelling(study):
 class TestBrowser:
     pytestmark = in_browser
 
-    def test_never_annotated_behaviors_share_a_line_and_can_still_be_labelled(self, study, serve, visit):
+    def test_never_annotated_behaviors_share_a_line_and_can_still_be_labeled(self, study, serve, visit):
         page = visit(serve(study))
         assert page.locator(".chip").all_text_contents() == ["other1", "bite3", "rest4", "run6"]
         assert page.text_content(".never") == "never annotated: chase, clinch"
@@ -85,7 +85,7 @@ class TestBrowser:
         assert "clinch" in {b.name for b in load_dataset(study).ethogram}
         assert ETHOGRAM.names[load_dataset(study)["m1"].annotation("zoe").to_codes()[0]] == "clinch"
 
-    def test_labelling_from_scratch_offers_all_behaviors(self, study, serve, visit, tmp_path):
+    def test_labeling_from_scratch_offers_all_behaviors(self, study, serve, visit, tmp_path):
         for path in study.glob("m*.csv"):
             path.unlink()
         (study / "tag.csv").write_text("time,AccX\n" + "\n".join(f"{i / 10},{i % 7}" for i in range(100)))

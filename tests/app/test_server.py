@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import socket
 import subprocess
 import sys
 import threading
+import zipfile
 from contextlib import ExitStack, suppress
 from urllib.parse import quote, unquote, urlsplit
 
@@ -367,7 +369,16 @@ def test_every_format_that_can_be_written_can_be_downloaded(client, tmp_path):
 def test_invalid_exports_are_refused(client):
     assert "no format 'docx'" in client.get("recordings/0/export?track=anna&format=docx", 404)["error"]
     assert "annotated none" in client.get("recordings/1/export?track=ben&format=tidy", 400)["error"]
-    assert "one recording" in client.get("recordings/0/export?track=anna&format=labels&all=1", 400)["error"]
+
+
+def test_all_recordings_in_a_format_of_one_recording_per_file_are_a_zip_file(client, tmp_path):
+    status, headers, content = client.request(f"{API}/recordings/0/export?track=anna&format=labels&all=1")
+    assert (status, headers["content-disposition"].split("''")[1]) == (200, "lab.anna.zip")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        names = archive.namelist()
+        assert [name.split(".")[0] for name in names] == ["m1", "m2"]
+        single = client.request(f"{API}/recordings/1/export?track=anna&format=labels")[2]
+        assert archive.read(names[1]) == single
 
 
 def test_a_video_is_served_in_ranges_and_only_from_inside_the_study(lab, tmp_path, serving):

@@ -82,6 +82,19 @@ def test_export(lab, serve, visit, tmp_path):
 HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "../../etc/passwd")
 
 
+def test_the_visible_part_of_the_timeline_is_downloaded_as_svg(lab, serve, visit, tmp_path):
+    page = visit(serve(lab))
+    files = []
+    for name in ("all.svg", "part.svg"):
+        with page.expect_download() as download:
+            page.click("eb-timeline button:text-is('Download SVG')")
+        download.value.save_as(tmp_path / name)
+        files.append((tmp_path / name).read_text(encoding="utf-8"))
+        keys(page, "+", "+")
+    assert all("<svg" in text and "anna" in text for text in files)
+    assert files[0] != files[1]
+
+
 def test_hostile_names_are_shown_as_text_and_never_become_paths(tmp_path, serve, visit):
     root = tmp_path / "lab"
     root.mkdir()

@@ -32,7 +32,7 @@ def _truth(number: int) -> np.ndarray:
 
 @pytest.fixture
 def study(tmp_path, monkeypatch) -> Path:
-    """Three tags; `anna` labelled the first 40 s of two of them."""
+    """Three tags; `anna` labeled the first 40 s of two of them."""
     monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(SETTINGS, "rounds", 10)
     root = tmp_path / "study"
@@ -100,7 +100,7 @@ def test_a_failure_is_explained_and_leaves_the_former_predictions(trained, monke
     trained.train(["nobody"])
     trained.wait(60)
     assert trained.status()["state"] == "failed"
-    assert trained.status()["message"].startswith("nothing is labelled yet")
+    assert trained.status()["message"].startswith("nothing is labeled yet")
     monkeypatch.setattr("ethobench.models.boost.Boost.fit_rows", lambda *_: 1 / 0)
     trained.train()
     trained.wait(60)
@@ -225,18 +225,18 @@ def test_similar_segments_show_the_same_behavior(teaching):
 def test_named_clusters_become_suggestions_or_labels(teaching):
     clusters = teaching.clusters(6)
     assert sum(cluster["share"] for cluster in clusters) == pytest.approx(1, abs=0.01)
-    dives = max(clusters, key=lambda cluster: cluster["labelled"].get("dive", 0))
-    assert dives["labelled"]["dive"] > 0.7
+    dives = max(clusters, key=lambda cluster: cluster["labeled"].get("dive", 0))
+    assert dives["labeled"]["dive"] > 0.7
     number = dives["number"]
     assert teaching.name_clusters(6, [number], "dive", "rita") == {"suggested": dives["segments"]}
     review = teaching.review(100)
     assert {c["kind"] for c in review} == {"cluster"}
     assert {c["behavior"] for c in review} == {"dive"}
     counts = teaching.name_clusters(6, [number], "dive", "rita", as_labels=True)
-    labelled = sum(len(teaching.project.recordings[i].track("rita").annotation) for i in range(3))
-    assert labelled <= counts["labelled"] <= dives["segments"]
+    labeled = sum(len(teaching.project.recordings[i].track("rita").annotation) for i in range(3))
+    assert labeled <= counts["labeled"] <= dives["segments"]
     origins = [origin for i in range(3) for origin in teaching.recorded_origins(i)]
-    assert len(origins) == counts["labelled"]
+    assert len(origins) == counts["labeled"]
     assert {origin["origin"] for origin in origins} == {"cluster"}
 
 

@@ -161,7 +161,7 @@ def test_invalid_options_are_refused():
         Calms21Options(tasks=(4,))
     with pytest.raises(EthobenchError, match="chance cannot be initialized"):
         list(Calms21(Calms21Options(tasks=(2,), models=("chance",))).jobs())
-    with pytest.raises(EthobenchError, match="`recipe` must be paper or code, got luck"):
+    with pytest.raises(EthobenchError, match="`recipe` must be code or paper or fast, got luck"):
         Calms21Options(recipe="luck")
     with pytest.raises(EthobenchError, match="`share` must be > 0 and <= 1, got 0"):
         Calms21Options(share=0.0)
@@ -237,3 +237,25 @@ def test_the_best_come_first_and_ties_go_to_precision():
         for s, f, p in (("a", 0.5, 0.1), ("b", 0.5, 0.9), ("c", np.nan, 1))
     }
     assert [setting.name for _, _, setting in rank(values)] == ["b", "a", "c"]
+
+
+def test_the_fast_recipe_trains_conv1d_on_frames_in_a_row(written):
+    fast = {"frames_per_example": 20, "batch": 64}
+    task1, task2, _ = Calms21(Calms21Options(tasks=(1, 2), models=("conv1d", "dense"), seeds=(42,), recipe="fast")).jobs()
+    jobs = next(task1)
+    for job in jobs:
+        is_fast = job.model == "conv1d"
+        assert (job.setting.recipe, {name: job.params.get(name) for name in fast}) == (
+            ("fast", fast) if is_fast else ("", dict.fromkeys(fast))
+        )
+        create_model(job.model, **job.params)
+    (pretrained,) = next(task2)
+    assert pretrained.key in {job.key for job in jobs}
+    assert pretrained.keep == ("model",)
+    transferred = task2.send([Result(pretrained, {})])
+    assert {job.params["recipe"] for job in transferred} == {"code"}
+    for job in transferred:
+        assert job.setting.recipe == "fast"
+        assert job.params.get("frames_per_example", 1) == (1 if job.params.get("condition") == "annotator" else 20)
+    published = next(Calms21(Calms21Options(tasks=(1,), models=("conv1d",), seeds=(42,))).jobs())
+    assert all(job.setting.recipe == "" and "frames_per_example" not in job.params for job in next(published))

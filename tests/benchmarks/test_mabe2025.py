@@ -133,6 +133,7 @@ def test_submission_results_and_tables_agree(tmp_path, fast_model):
     assert all(text in page for text in ("synthetic/labs", "folds by video", "leave one lab out"))
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_submission(tmp_path, fast_model, monkeypatch):
     monkeypatch.setattr("ethobench.cli.workers.ClusterOptions.pool", in_this_process)
     store = tmp_path / "store"

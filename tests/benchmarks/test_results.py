@@ -36,18 +36,21 @@ def test_a_single_variation_keeps_its_plain_setting(store):
     assert shown(store) == {"full": 4}
 
 
+@pytest.mark.slow
 def test_hyper_parameters_are_distinguished(store):
     run(store)
     run(store, params={"kind": "majority"})
     assert shown(store) == {"full": 4, "full, kind majority": 4}
 
 
+@pytest.mark.slow
 def test_seeds_are_distinguished(store):
     run(store)
     run(store, seed=7)
     assert shown(store) == {"full": 4, "full, seed 7": 4}
 
 
+@pytest.mark.slow
 def test_an_earlier_revision_is_skipped(store, monkeypatch):
     run(store)
     monkeypatch.setattr(Chance, "revision", Chance.revision + 1)
@@ -56,6 +59,7 @@ def test_an_earlier_revision_is_skipped(store, monkeypatch):
     assert {finished.job.revision for finished in final_jobs(store)} == {Chance.revision}
 
 
+@pytest.mark.slow
 def test_versions_of_the_data_are_distinguished(store, monkeypatch):
     run(store)
     first = {finished.job.version for finished in final_jobs(store)}

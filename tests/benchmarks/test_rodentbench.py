@@ -253,3 +253,38 @@ def test_error_bars_and_charts(bench, tmp_path):
     assert drawn.startswith("<?xml")
     with pytest.raises(EthobenchError, match="already exists"):
         draw_label_shares(data, tmp_path / "shares.svg")
+
+
+@pytest.mark.slow
+def test_supervised_baseline_on_motion_features(tmp_path, monkeypatch):
+    """Videos in which an animal freezes and runs: a model trained on the other videos beats every kind of chance."""
+    from tests.training.test_video_embedding import draw
+
+    load_cached.cache_clear()
+    monkeypatch.setenv("ETHOBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path / "cache"))
+    root = tmp_path / "data/rodentbench/freezing"
+    (root / "videos").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for number in range(4):
+        durations = rng.integers(3, 8, size=8)
+        stops = np.cumsum(durations)
+        labels = ["Freezing", "Not Freezing"] * 4
+        rows = [(int(stop - n), int(stop), label) for stop, n, label in zip(stops, durations, labels, strict=True)]
+        write_segments(root / "annotations" / f"v{number}.json", *rows)
+        draw(root / "videos" / f"v{number}.mp4", [3 * (i % 2) for i, n in enumerate(durations) for _ in range(10 * n)], seed=number)
+    store = Store(tmp_path / "store")
+    run(store, benchmark(supervised="boost", versions=("short",)).jobs(store))
+    rows = [row for row in summarize(store) if row["dataset"] == "rodentbench/freezing" and row["metric"] == "mcc"]
+    supervised = [row["mean"] for row in rows if "boost on motion features" in str(row["setting"])]
+    others = [row["mean"] for row in rows if "chance" in str(row["setting"])]
+    assert len(supervised) == 1
+    assert len(others) == 3
+    assert supervised[0] > max(0.5, *others)
+    data = load_dataset("rodentbench/freezing", features="motion")
+    assert data.recordings[0].signals.is_features
+
+
+def test_supervised_baseline_needs_videos(bench):
+    with pytest.raises(EthobenchError, match="needs the video of 'v1'"):
+        list(benchmark(datasets=("freezing",), supervised="boost").jobs())

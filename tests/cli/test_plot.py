@@ -42,7 +42,7 @@ def width_of(path) -> float:
     return float(re.search(r'width="([0-9.]+)pt"', path.read_text(encoding="utf-8"))[1]) / 72 * 25.4
 
 
-@pytest.mark.parametrize("kind", sorted(ARGUMENTS))
+@pytest.mark.parametrize("kind", ["budget", *(pytest.param(kind, marks=pytest.mark.slow) for kind in sorted({*ARGUMENTS} - {"budget"}))])
 def test_figures_of_a_study(kind, study, tmp_path):
     out, numbers = tmp_path / "f.svg", tmp_path / "f.csv"
     result = ethobench("plot", kind, study, *ARGUMENTS[kind], "--out", out, "--width", 120, "--csv", numbers)
@@ -55,6 +55,7 @@ def test_figures_of_a_study(kind, study, tmp_path):
     assert "already exists" in again.stderr
 
 
+@pytest.mark.slow
 def test_a_confusion_matrix_of_two_folders(study, tmp_path):
     result = ethobench("plot", "confusion", study / "ben", study / "anna", "--out", tmp_path / "c.pdf", "--csv", tmp_path / "c.csv")
     assert result.returncode == 0, result.stderr

@@ -20,7 +20,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def study(data, tmp_path_factory):
-    """Poses of three recordings; two were labelled in the viewer, and the teacher's model was saved."""
+    """Poses of three recordings; two were labeled in the viewer, and the teacher's model was saved."""
     folder = tmp_path_factory.mktemp("films")
     lines = ["recording,individual,rate,signals"]
     for recording in data:
@@ -48,7 +48,7 @@ def saved_model(study):
     return folder
 
 
-def test_predict_annotates_a_recording_that_nobody_labelled(study, data, tmp_path):
+def test_predict_annotates_a_recording_that_nobody_labeled(study, data, tmp_path):
     third = data.recordings[2]
     done = ethobench(
         "predict", saved_model(study), study / "poses" / f"{third.id}.csv", "--rate", f"{third.rate:g}", "--out", tmp_path / "out"

@@ -419,3 +419,24 @@ def test_shift_moves_bouts_and_events(step):
     assert row_set(moved) == sorted(expected)
     assert moved.n_frames == 20
     assert iv.to_mask(moved.observed.frames, 20).tolist() == [0 <= frame - step < 20 for frame in range(20)]
+
+
+def test_frames_without_behaviors_have_no_bouts():
+    assert len(Annotation.from_frames(np.zeros((5, 0), dtype=bool), Ethogram([]), 10)) == 0
+
+
+@given(st.integers(0, 10**6))
+def test_one_subject_keeps_its_bouts_and_their_targets(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(0, 9))
+    names = ["m1", "m2", "m3", None]
+    who, whom = ([names[k] for k in rng.integers(0, 4, n)] for _ in range(2))
+    start = np.sort(rng.integers(0, 90, n))
+    a = Annotation.from_bouts(start, start + 5, rng.integers(0, 2, n), ["a", "b"], 10, 100, subject=who, target=whom, subjects=names[:3])
+    if "m1" not in who:
+        return
+    one = a.select_subject("m1")
+    rows = [(s, t) for s, w, t in zip(start.tolist(), who, whom, strict=True) if w == "m1"]
+    assert sorted(zip(one.start.tolist(), map(str, one.names(one.target)), strict=True)) == sorted((s, str(t)) for s, t in rows)
+    assert {*one.names(one.subject)} <= {"m1", None}
+    assert {*one.subjects} == {"m1", *(t for _, t in rows if t)}

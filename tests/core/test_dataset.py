@@ -99,3 +99,13 @@ def test_one_annotator_is_selected_with_the_recordings_that_have_it():
     selected = Dataset(tuple(recordings), ETHOGRAM).select(annotator="you")
     assert [r.id for r in selected] == ["both"]
     assert [*selected["both"].annotations] == ["you"]
+
+
+@pytest.mark.parametrize(("n", "listed"), [(1, "r0"), (5, "r0, r1, r2, r3, r4"), (6, "r0, r1, r2, r3, r4, ...")])
+def test_an_unknown_recording_is_refused_with_the_first_five(n, listed):
+    data = Dataset(tuple(Recording(f"r{k}") for k in range(n)), Ethogram([]), "study")
+    with pytest.raises(NotFoundError) as error:
+        data["x"]
+    assert str(error.value) == f"no recording 'x' in study ({n} recordings: {listed})"
+    with pytest.raises(NotFoundError, match="no recording y in the dataset; available: none"):
+        Dataset((), Ethogram([])).select(recordings="y")

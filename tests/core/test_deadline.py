@@ -57,3 +57,15 @@ def test_representation_has_the_remaining_time():
 @pytest.mark.parametrize(("remaining", "share"), [(8, 2), (0.5, 0.125), (0, 0), (-3, -3)])
 def test_a_share_is_a_fraction_of_the_remaining_time(remaining, share):
     assert Deadline(10, clock=Clock(), elapsed=10 - remaining).share(0.25).remaining == pytest.approx(share)
+
+
+def test_a_deadline_has_passed_when_nothing_remains():
+    assert Deadline(5.0, clock=Clock(step=0.0)).has_passed is False
+    assert Deadline(0.0, clock=Clock(step=0.0)).has_passed is True
+    assert Deadline(5.0, clock=Clock(step=0.0), elapsed=5.0).has_passed is True
+
+
+def test_the_elapsed_fraction_is_at_most_one():
+    for elapsed, fraction in ((0.0, 0.0), (1.0, 0.25), (4.0, 1.0), (6.0, 1.0)):
+        assert Deadline(4.0, clock=Clock(step=0.0), elapsed=elapsed).fraction_elapsed == fraction
+    assert Deadline(clock=Clock(step=0.0), elapsed=5.0).fraction_elapsed == 0.0

@@ -248,3 +248,35 @@ def test_without_hard_links_a_new_file_is_still_not_overwritten(tmp_path, monkey
 def test_digests_are_those_of_the_content(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     assert sha256_of(tmp_path / "a") == hashlib.sha256(b"abc").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_truncated"), [('{"a": 1', True), ('{"a": ', True), ('{"a": x}', False), ("[1 2]", False), ("[1 2", True)]
+)
+def test_truncated_json_is_named(text, is_truncated, tmp_path):
+    with pytest.raises(FormatError) as error:
+        files.parse_json(tmp_path / "a.json", text)
+    assert ("the file may be truncated" in str(error.value)) is is_truncated
+
+
+def test_json_of_exactly_the_maximum_size_is_read(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("[1, 2]", encoding="utf-8")
+    assert read_json(path, max_bytes=6) == [1, 2]
+    with pytest.raises(FormatError):
+        read_json(path, max_bytes=5)
+
+
+def test_json_is_written_as_it_is_read(tmp_path):
+    write_json(tmp_path / "a.json", {"é": [1]})
+    assert (tmp_path / "a.json").read_text(encoding="utf-8").split() == ["{", '"é":', "[", "1", "]", "}"]
+    write_json(tmp_path / "b.json", {"a": 1}, indent=None)
+    assert (tmp_path / "b.json").read_text(encoding="utf-8") == '{"a": 1}'
+
+
+def test_the_parent_of_a_temporary_folder_is_created_once(tmp_path):
+    for _ in range(2):
+        with files.temporary_folder(tmp_path / "a" / "b") as folder:
+            assert folder.parent == tmp_path / "a" / "b"
+            assert folder.is_dir()
+    assert not [*(tmp_path / "a" / "b").iterdir()]

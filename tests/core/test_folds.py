@@ -161,3 +161,8 @@ def test_stratified_folds_need_the_column():
         assign_stratified_folds(data)
     with pytest.raises(EthobenchError, match="has no treatment"):
         assign_stratified_folds(data, column="treatment")
+
+
+def test_two_individuals_are_enough():
+    data = load_dataset("synthetic/tag", individuals=2, seconds=10)
+    assert sorted(assign_folds(data).values()) == [0, 1]

@@ -69,3 +69,18 @@ def test_texts_may_have_line_breaks():
         check_text("a" * 61 + "\x07", "comment")
     with pytest.raises(EthobenchError, match="'" + "a" * 59 + r"\\x07'"):
         check_text("a" * 59 + "\x07", "comment")
+
+
+@pytest.mark.parametrize("length", [60, 61, 62])
+def test_long_texts_are_shortened_in_messages(length):
+    text = "\x01" + "y" * (length - 1)
+    shown = text if length == 60 else f"{text[:60]}..."
+    with pytest.raises(EthobenchError) as error:
+        check_text(text, "comment")
+    assert str(error.value) == f"the comment {shown!r} has a control character ('\\x01'), which files cannot store; change it"
+
+
+@pytest.mark.parametrize("code", [0xD800, 0xDBFF, 0xDFFF])
+def test_lone_surrogates_are_named(code):
+    with pytest.raises(EthobenchError, match="has a lone surrogate"):
+        check_text(chr(code), "comment")

@@ -88,6 +88,7 @@ def test_the_raster_shows_the_bouts_at_their_times():
     assert bars(half._repr_html_(), "#eaecee") == [(WIDTH // 2, WIDTH)] * 2
 
 
+@pytest.mark.slow
 def test_a_million_bouts_and_a_thousand_behaviors_stay_small():
     n = 1_000_000
     names = [f"behavior {k} {'x' * 1000}" for k in range(1000)]

@@ -88,3 +88,10 @@ def test_a_merged_behavior_is_observed_where_all_its_parts_were(side):
 def test_exceptions_of_other_behaviors_are_dropped(side, behaviors):
     kept = {track: mask for track, mask in side[1].items() if track.behavior is None or track.behavior in behaviors}
     assert build(side).restrict(behaviors) == build((side[0], kept))
+
+
+def test_exceptions_of_other_behaviors_do_not_limit_a_behavior():
+    observed = Observed(iv.intervals([0], [50]), {Track("a", "m1"): iv.intervals([0], [80]), Track("b", "m2"): iv.intervals([0], [10])})
+    assert observed.of("a").stop.tolist() == [80]
+    assert observed.of("b").stop.tolist() == [10]
+    assert observed.of("c").stop.tolist() == [50]

@@ -266,3 +266,13 @@ def test_the_reason_for_exclusive_behaviors_is_noted():
         ([[0.13, 0.87]], named, r"rows sum to 1 \(values are rounded to 0.01\);"),
     ):
         assert re.search(reason, Prediction(values, ethogram, 10).notes[0].message)
+
+
+def test_only_behaviors_above_zero_add_to_the_tolerance_for_rounding():
+    """Two values that are rounded to 0.1 may each be 0.05 too high, and zeros may not."""
+    names = [f"b{k}" for k in range(10)]
+    for values, is_exclusive in (((0.6, 0.5), True), ((0.6, 0.6), False)):
+        rows = np.zeros((3, 10))
+        rows[:, :2] = values
+        rows[1, :3] = 0.1, 0.2, 0.3
+        assert Prediction(rows, Ethogram(names), 10).exclusive is is_exclusive

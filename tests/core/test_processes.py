@@ -83,3 +83,26 @@ def test_systems_that_cannot_restrict_the_cores_of_a_process(monkeypatch, count,
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: count)
     assert usable_cores() == cores
+
+
+@pytest.mark.parametrize(
+    ("error", "is_running"), [(None, True), (PermissionError, True), (ProcessLookupError, False), (OverflowError, False)]
+)
+def test_a_process_of_another_user_is_running(error, is_running, monkeypatch):
+    """Signal 0 only asks whether the process exists."""
+    signals = []
+
+    def kill(pid, number):
+        signals.append((pid, number))
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(processes.os, "kill", kill)
+    assert is_alive(4321, None) is is_running
+    assert signals == [(4321, 0)]
+
+
+def test_the_digest_of_the_machine_is_eight_hexadecimal_digits():
+    """Names of temporary files contain it, and are recognized by it."""
+    assert len(processes.machine_digest()) == 8
+    assert int(processes.machine_digest(), 16) >= 0

@@ -125,6 +125,7 @@ def test_layout_is_that_of_movement() -> None:
     assert dataset["confidence"].sel(individuals="resident", keypoints="neck").values[4] == poses.confidence[4, 0, 1]
 
 
+@pytest.mark.slow
 def test_without_a_rate_the_time_of_movement_is_in_frames() -> None:
     pytest.importorskip("xarray")
     dataset = pose_recording(rate=None).to_movement()
@@ -211,3 +212,25 @@ def test_features_are_loaded_once():
     recording = Recording("r", features=load)
     assert recording.features is recording.features
     assert loaded == [1]
+
+
+def test_labels_that_start_with_the_signals_are_unchanged():
+    annotation = Annotation.from_bouts([0, 8], [2, 10], ["a", "a"], ["a"], 10, 10)
+    start = datetime(2024, 5, 1, 12)
+    same, change = align_start(annotation, start, start, 10)
+    assert (same, change) == (annotation, "")
+    for seconds, change in (
+        (0.9, "labels start 0.9 s after the signals; aligned by their dates"),
+        (-0.9, "labels start 0.9 s before the signals"),
+    ):
+        assert align_start(annotation, start + timedelta(seconds=seconds), start, 10)[1].startswith(change)
+    for seconds in (1, -1):
+        with pytest.raises(MismatchError, match="they do not overlap"):
+            align_start(annotation, start + timedelta(seconds=seconds), start, 10)
+
+
+def test_a_single_animal_of_movement_is_not_named_as_subject():
+    pytest.importorskip("xarray")
+    dataset = pose_recording(25.0, 2).to_movement()
+    assert Recording.from_movement(dataset, "two").subjects == ("resident", "intruder")
+    assert Recording.from_movement(dataset.isel(individuals=[1]), "one").subjects == ()

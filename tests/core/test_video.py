@@ -81,3 +81,15 @@ def test_a_damaged_video_is_an_error_only_if_nothing_can_be_decoded(tmp_path, mo
         first, late = Pictures(path).at([0.01, 9.0])
         assert first is (pictures[0][1] if n_decoded else None)
         assert late is None
+
+
+def test_the_last_picture_is_shown_for_one_frame(tmp_path):
+    path = write_numbered_video(tmp_path / "a.mp4", [k / 10 for k in range(8)])
+    assert numbers_at(path, [0.65, 0.7, 0.78, 0.82, 0.9], [6, 7, 7, 7, 7]) == [6, 7, 7, None, None]
+
+
+def test_times_are_from_the_first_picture(tmp_path):
+    path = write_numbered_video(tmp_path / "a.mkv", [0.5 + k / 10 for k in range(8)])
+    assert presentation_times(path)[:3] == pytest.approx([0, 0.1, 0.2], abs=2e-3)
+    assert numbers_at(path, [0.05, 0.15, 0.65], [0, 1, 6]) == [0, 1, 6]
+    assert numbers_at(path, [0.35], [3]) == [3], "after seeking"

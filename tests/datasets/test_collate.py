@@ -126,7 +126,7 @@ def test_labels_of_other_length_belong_to_the_signals_of_the_same_name(format, t
     times = "\n".join(f"{i / 30},0.1,0.2,0.9" for i in range(600))
     (tmp_path / "tags").mkdir()
     (tmp_path / "tags" / "m1.csv").write_text(f"time,AccX,AccY,AccZ\n{times}\n", encoding="utf-8")
-    write(tmp_path / "labels" / "m1.csv", n=200, format=format)  # all 200 frames are labelled, so the others were not observed
+    write(tmp_path / "labels" / "m1.csv", n=200, format=format)  # all 200 frames are labeled, so the others were not observed
     (recording,) = collate_files(tmp_path).recordings
     assert (recording.n_frames, recording.annotation().n_frames) == (600, 600)
     assert recording.annotation().observed.frames.stop.tolist() == [200]

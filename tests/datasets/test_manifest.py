@@ -158,11 +158,11 @@ def test_corrections_are_added_and_the_manifest_is_unchanged(folder):
 def test_recordings_without_labels_or_signals(folder):
     write(
         folder / "recordings.csv",
-        "recording,rate,signals,annotations\nunlabelled,10,tags/m1.csv,\nlabels_only,10,,labels/m2_ann1.csv\n",
+        "recording,rate,signals,annotations\nunlabeled,10,tags/m1.csv,\nlabels_only,10,,labels/m2_ann1.csv\n",
     )
     data = load_dataset(folder)
-    assert not data["unlabelled"].annotations
-    assert data["unlabelled"].n_frames == N
+    assert not data["unlabeled"].annotations
+    assert data["unlabeled"].n_frames == N
     assert data["labels_only"].signals is None
     assert data["labels_only"].individual == "labels_only"
 

@@ -97,7 +97,7 @@ def test_mistakes_are_reported(root):
     write_segments(root / "freezing/annotations/a.json", (0, 5, "Sleeping"))
     with pytest.raises(NotFoundError, match="'Sleeping' is not one of Freezing, Not Freezing"):
         load_dataset("rodentbench/freezing")
-    with pytest.raises(EthobenchError, match="has one option, `version`"):
+    with pytest.raises(EthobenchError, match="has the options `version`"):
         load_dataset("rodentbench/freezing", version="tiny")
     write_segments(root / "freezing/annotations/a.json", (0, 5, "Freezing"))
     (root / "freezing/videos").mkdir()

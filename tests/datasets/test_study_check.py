@@ -38,6 +38,7 @@ def test_a_valid_study_is_summarized(study):
         "recordings": 2,
         "individuals": 2,
         "with_signals": 2,
+        "with_features": 0,
         "with_video": 0,
         "frames": 2 * N,
         "seconds": 20.0,

@@ -28,6 +28,7 @@ def small():
     return make_labs(videos=2, seconds=20, metadata=False)
 
 
+@pytest.mark.slow
 def test_all_labs_and_skeletons_are_there(small):
     assert {r.metadata["lab"] for r in small} == {profile.name for profile in BUILT_IN}
     assert len({profile.name for profile in BUILT_IN}) == 19

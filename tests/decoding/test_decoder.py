@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections import Counter
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 from tests.decoding.examples import AB, WITH_OTHER, as_text, confident
 
 from ethobench.core import Behavior, Ethogram, Prediction
-from ethobench.core.errors import EthobenchError, MismatchError
-from ethobench.decoding.decoder import FORMAT_VERSION, Decoder, prior_factors
+from ethobench.core.errors import EthobenchError, MismatchError, ParameterError
+from ethobench.decoding.decoder import FORMAT_VERSION, ConfidentBouts, Decoder, prior_factors
 from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel
 
 
@@ -230,3 +231,26 @@ def test_apply_keeps_the_probabilities():
     assert decoded.probabilities is prediction.probabilities
     assert as_text(decoded.annotation) == "aaaaa"
     assert as_text(prediction.annotation) == "aabaa"
+
+
+def test_confident_bouts_are_added_to_the_result_of_the_other_steps():
+    values = np.tile([0.8, 0.1, 0.1], (40, 1))
+    values[10:14], values[20:22], values[30:34] = [0.1, 0.8, 0.1], [0.1, 0.8, 0.1], [0.3, 0.5, 0.2]
+    removing = Decoder(min_bout_seconds={"b": 5.0})
+    rule = ConfidentBouts(0.7, min_seconds=3.0)
+    decoder = dataclasses.replace(removing, confident_bouts={"b": rule})
+    assert len(removing.decode(values, WITH_OTHER, 1.0).spans(1).start) == 0
+    spans = decoder.decode(values, WITH_OTHER, 1.0).spans(1)
+    assert (spans.start.tolist(), spans.stop.tolist()) == ([10], [14])  # one is too short, one not probable enough
+    assert Decoder.from_dict(decoder.to_dict()) == decoder
+    overlapping = decoder.decode(values, WITH_OTHER, 1.0, exclusive=False)
+    assert overlapping.spans(1).start.tolist() == [10]
+
+
+def test_invalid_confident_bouts_are_refused():
+    with pytest.raises(ParameterError, match="min_probability"):
+        ConfidentBouts(0.0)
+    saved = Decoder(confident_bouts={"b": ConfidentBouts(0.5)}).to_dict()
+    saved["confident_bouts"]["b"]["unknown"] = 1
+    with pytest.raises(EthobenchError, match="not a valid decoder"):
+        Decoder.from_dict(saved)

@@ -166,6 +166,7 @@ def test_files_are_copied_and_never_replaced(tmp_path):
     assert str(tmp_path / "other" / "m1.csv") in printed
 
 
+@pytest.mark.slow
 def test_formats_that_cannot_be_written_become_tables(data, tmp_path):
     source = next((data / "formats" / "sleap").rglob("*.h5"))
     (cleaned,) = eb.clean_files([source], tmp_path, rate=30)

@@ -89,6 +89,7 @@ def test_every_figure_takes_axes_and_returns_them_without_touching_pyplot(kind, 
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.slow
 def test_pyplot_is_never_imported():
     import subprocess
     import sys
@@ -102,7 +103,9 @@ def test_pyplot_is_never_imported():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
 
 
-@pytest.mark.parametrize("kind", ["ethogram", "raster", "budget", "transitions", "durations"])
+@pytest.mark.parametrize(
+    "kind", ["ethogram", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("raster", "budget", "transitions", "durations"))]
+)
 def test_names_from_files_are_text_and_nothing_else(kind, tmp_path):
     ethogram = eb.Ethogram([*HOSTILE, "other"], "other")
     source = [eb.Recording(name, annotations={"a": random_annotation(k, ethogram=ethogram)}) for k, name in enumerate(HOSTILE)]
@@ -164,6 +167,7 @@ def test_unobserved_time_is_hatched_and_point_events_are_ticks():
     assert [segment[0][0][0] for segment in ticks] == [0.5]
 
 
+@pytest.mark.slow
 def test_a_million_bouts_are_drawn_as_a_bounded_figure(tmp_path):
     n = 1_000_000
     start = np.arange(n) * 2

@@ -53,6 +53,7 @@ def test_names_in_any_script(tmp_path):
     assert write_timeline(make_recording(names), tmp_path / "t.pdf").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_pdf_and_png_and_wrong_suffixes(tmp_path):
     assert write_timeline(make_recording(), tmp_path / "t.pdf").read_bytes().startswith(b"%PDF")
     assert write_timeline(make_recording(), tmp_path / "t.png", start=1, stop=3).read_bytes().startswith(b"\x89PNG")

@@ -362,6 +362,7 @@ def interact(data: Path, who: str, number: int) -> np.ndarray[Any, Any]:
     return recording.annotation().to_frames()[:, recording.annotation().ethogram.code("interact")]
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_raters_agree_as_published(data: Path) -> None:
     from sklearn.metrics import cohen_kappa_score

@@ -1,4 +1,4 @@
-"""DeepEthogram labels: -1 is not labelled yet."""
+"""DeepEthogram labels: -1 is not labeled yet."""
 
 from __future__ import annotations
 
@@ -78,6 +78,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[
     assert read_annotation(folder / "b.csv", rate=30) == a
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_sample(data: Path) -> None:
     path = data / "formats/deepethogram/Together_1.csv"

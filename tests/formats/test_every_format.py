@@ -31,7 +31,7 @@ FRAMES_ONLY = {"bebe_predictions"}
 
 
 def example(n: int = 600) -> Recording:
-    """An exclusive annotation in which every behavior occurs and the last frame is labelled."""
+    """An exclusive annotation in which every behavior occurs and the last frame is labeled."""
     codes = np.random.default_rng(0).integers(0, 4, n // 20).repeat(20)
     codes[-20:] = 0
     annotation = Annotation.from_frames(codes, Ethogram(NAMES, "other"), 30)
@@ -167,6 +167,7 @@ def test_the_origin_does_not_depend_on_the_rate(name, change, origin, tmp_path):
     assert {r.clock_origin for r in read_recordings(path, name, warn=False)} == {origin}
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("file", "origin"),
@@ -264,6 +265,7 @@ SAMPLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("folder", SAMPLES)
 def test_real_files_are_recognized(folder, data):

@@ -1,4 +1,4 @@
-"""MABe 2025 tables: agents, targets, and what each video was labelled for."""
+"""MABe 2025 tables: agents, targets, and what each video was labeled for."""
 
 from __future__ import annotations
 

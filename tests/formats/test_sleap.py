@@ -190,14 +190,14 @@ def make_slp(path: Path, n_videos: int = 1) -> Path:
         predicted = sio.PredictedInstance.from_numpy(
             np.array([[1.0, 2.0], [3.0, 4.0]]) + n, skeleton=skeleton, point_scores=np.array([0.5, 0.25]), score=0.5, track=tracks[0]
         )
-        labelled = sio.Instance.from_numpy(np.array([[10.0, 20.0], [np.nan, np.nan]]), skeleton=skeleton, track=tracks[0])
+        labeled = sio.Instance.from_numpy(np.array([[10.0, 20.0], [np.nan, np.nan]]), skeleton=skeleton, track=tracks[0])
         stray = sio.PredictedInstance.from_numpy(np.ones((2, 2)), skeleton=skeleton, point_scores=np.ones(2), score=0.5)
         other = sio.PredictedInstance.from_numpy(
             np.full((2, 2), 7.0), skeleton=skeleton, point_scores=np.ones(2), score=0.5, track=tracks[1]
         )
         frames += [
             sio.LabeledFrame(video=video, frame_idx=2, instances=[predicted, other]),
-            sio.LabeledFrame(video=video, frame_idx=4, instances=[predicted, labelled, stray]),
+            sio.LabeledFrame(video=video, frame_idx=4, instances=[predicted, labeled, stray]),
         ]
     sio.save_slp(sio.Labels(labeled_frames=frames, videos=videos, skeletons=[skeleton], tracks=tracks), str(path))
     return path
@@ -212,7 +212,7 @@ def test_slp(tmp_path: Path) -> None:
     assert (poses.individuals, poses.keypoints) == (("a", "b"), ("head", "tail"))
     assert poses.positions[2, 0].tolist() == [[1, 2], [3, 4]]
     assert poses.confidence[2, 0].tolist() == [0.5, 0.25]
-    assert poses.positions[4, 0, 0].tolist() == [10, 20], "what a person labelled stands before the prediction"
+    assert poses.positions[4, 0, 0].tolist() == [10, 20], "what a person labeled stands before the prediction"
     assert np.isnan(poses.positions[4, 0, 1]).all()
     assert np.isnan(poses.confidence[4, 0]).all()
     assert np.isnan(poses.positions[[0, 1, 3]]).all()

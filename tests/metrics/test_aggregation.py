@@ -116,17 +116,17 @@ def test_subsets_have_the_scores_of_their_recordings_alone(name):
         pairs[f"r{k}"] = (sides[1], sides[0])
     scores = eb.score(pairs, suite=name, resamples=0)
     subsets = np.array([[1, 0, 1, 0, 1], [0, 1, 0, 0, 0]], dtype=float)
+    chosen = [[f"r{i}" for i in np.flatnonzero(subset)] for subset in subsets]
+    alone = [eb.score({i: pairs[i] for i in names}, suite=name, resamples=0, individuals=dict.fromkeys(names, "one")) for names in chosen]
+    selected = [scores.select(names) for names in chosen]
+    assert [s.recordings for s in selected] == [tuple(names) for names in chosen]
     for measure in scores.suite.measures:
         overall, behaviors = scores.evaluate_subsets(measure, subsets)
-        for k, subset in enumerate(subsets):
-            chosen = [f"r{i}" for i in np.flatnonzero(subset)]
-            one = eb.score({i: pairs[i] for i in chosen}, suite=name, resamples=0, individuals=dict.fromkeys(chosen, "one"))
+        for k, one in enumerate(alone):
             expected, expected_behaviors = one.evaluate(measure)
             assert overall[k] == pytest.approx(expected, nan_ok=True, abs=1e-7), measure.name
             assert behaviors[k].tolist() == pytest.approx(expected_behaviors.tolist(), nan_ok=True, abs=1e-7), measure.name
-            selected = scores.select(chosen)
-            assert selected.recordings == tuple(chosen)
-            assert selected.statistics(measure) == pytest.approx(one.statistics(measure), nan_ok=True)
+            assert selected[k].statistics(measure) == pytest.approx(one.statistics(measure), nan_ok=True)
 
 
 def test_joint_metrics_have_one_value_for_all_behaviors():

@@ -73,3 +73,41 @@ def test_the_interval_of_the_icc_is_that_of_shrout_and_fleiss(n, k, seed):
     low = n * (between_rows - f_low * error) / (f_low * others + n * between_rows)
     high = n * (f_high * between_rows - error) / (others + n * f_high * between_rows)
     assert icc_interval(table) == pytest.approx((low, high))
+
+
+def test_four_recordings_have_no_interval():
+    table = np.array([[9, 2, 5], [6, 1, 3], [8, 4, 6], [7, 1, 2], [10, 5, 6]], dtype=float)
+    assert icc_interval(table) is not None
+    assert icc_interval(table[:4]) is None
+    assert icc_interval(np.full((6, 3), 2.0)) is None
+    assert icc_interval(np.arange(6.0)[:, None] * np.ones(3)) is None
+
+
+def fractions(lengths, counts):
+    """Return each frame's numbers of annotators by category."""
+    return [row for length, row in zip(lengths.astype(int), counts.astype(int).tolist(), strict=True) for _ in range(length)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.integers(0, 2)), max_size=8))
+def test_coefficients_equal_their_definitions(rows):
+    """Fleiss over frames that all annotators observed, Krippendorff over frames that two or more observed, from single frames."""
+    lengths = np.array([row[0] for row in rows], dtype=float)
+    counts = np.array([row[1:] for row in rows], dtype=float).reshape(-1, 3)
+    frames = fractions(lengths, counts)
+    most = int(counts.sum(axis=1).max(initial=0))
+    complete = [row for row in frames if sum(row) == most and most > 1]
+    expected = np.nan
+    if complete:
+        agreed = np.mean([sum(k * (k - 1) for k in row) / (most * (most - 1)) for row in complete])
+        chance = sum((sum(row[c] for row in complete) / (most * len(complete))) ** 2 for c in range(3))
+        expected = (agreed - chance) / (1 - chance) if chance < 1 else np.nan
+    assert fleiss(lengths, counts) == pytest.approx(expected, nan_ok=True)
+    pairable = [row for row in frames if sum(row) > 1]
+    total = sum(map(sum, pairable))
+    expected = np.nan
+    if total:
+        observed = sum(row[c] * (sum(row) - row[c]) / (sum(row) - 1) for row in pairable for c in range(3)) / total
+        sums = [sum(row[c] for row in pairable) for c in range(3)]
+        disagreement = sum(a * (total - a) for a in sums) / (total * (total - 1))
+        expected = 1 - observed / disagreement if disagreement else np.nan
+    assert krippendorff(lengths, counts) == pytest.approx(expected, nan_ok=True)

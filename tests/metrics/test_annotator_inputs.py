@@ -18,6 +18,8 @@ from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
 RATE = 5.0
 ANNOTATORS = ("anna", "ben", "carla")
 kinds = st.sampled_from(sorted(FRAME_KINDS))
+FAST_KINDS = {"labels", "DataFrame"}
+ALL_KINDS = [*sorted(FAST_KINDS), *(pytest.param(kind, marks=pytest.mark.slow) for kind in sorted({*FRAME_KINDS} - FAST_KINDS))]
 
 
 @st.composite
@@ -117,7 +119,7 @@ def people_and_model() -> tuple[dict[str, dict[str, np.ndarray]], dict[str, np.n
     return people, model, eb.ceiling(as_annotations(people), annotations, resamples=50).table()
 
 
-@pytest.mark.parametrize("kind", sorted(FRAME_KINDS))
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_the_ceiling_of_arrays_is_that_of_the_equivalent_annotations(kind, people_and_model):
     people, model, expected = people_and_model
     convert = FRAME_KINDS[kind]
@@ -126,6 +128,7 @@ def test_the_ceiling_of_arrays_is_that_of_the_equivalent_annotations(kind, peopl
     pd.testing.assert_frame_equal(result.table(), expected)
 
 
+@pytest.mark.slow
 def test_the_ceiling_of_probabilities_is_that_of_a_prediction(six_recordings):
     values = {name: np.random.default_rng(k).dirichlet(np.ones(3), 300) for k, name in enumerate(six_recordings)}
     predictions = {name: Prediction(v, ETHOGRAM, 10, exclusive=True) for name, v in values.items()}
@@ -184,3 +187,11 @@ def test_what_is_refused(annotations, options, error, message):
 def test_exclusive_is_an_option_for_arrays(six_recordings):
     with pytest.raises(EthobenchError, match="`exclusive` is an option for arrays"):
         eb.ceiling(six_recordings["r0"], six_recordings["r0"]["ben"], exclusive=True)
+
+
+def test_recordings_of_one_annotator_are_not_compared():
+    ethogram = Ethogram(["a", "b"])
+    one, two = (Annotation.from_frames(np.repeat(codes, 5), ethogram, 5) for codes in ([0, 1, 0], [0, 1, 1]))
+    recordings = (Recording("r0", annotations={"x": one, "y": two}), Recording("r1", annotations={"x": one}))
+    results = [eb.agreement(Dataset(chosen, ethogram)).to_dict() for chosen in (recordings, recordings[:1])]
+    assert json.dumps(results[0]) == json.dumps(results[1])

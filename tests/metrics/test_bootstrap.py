@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 from tests.reports.conftest import make_prediction, make_truth
 
 import ethobench as eb
@@ -198,3 +199,12 @@ def test_the_default_seed_is_zero():
     assert np.array_equal(resampling_weights(5, 20), resampling_weights(5, 20, seed=0))
     assert np.array_equal(sample_weights(5, 20), sample_weights(5, 20, seed=0))
     assert not np.array_equal(resampling_weights(5, 20), resampling_weights(5, 20, seed=1))
+
+
+def test_a_value_at_a_bound_has_an_interval_without_the_logit():
+    """A pooled score may be exactly 0 or 1 although some individuals are not."""
+    for value, individuals in ((1.0, np.array([1, 1, 1, 1, 0.8, 0.9])), (0.0, np.array([0, 0, 0, 0, 0.2, 0.1]))):
+        resampled = Resampled.evaluate(lambda weights, scores=individuals: weights @ scores / weights.sum(axis=1), 6, 200)
+        reach = stdtrit(5, 0.975) * resampled.standard_error(6)
+        low, high = confidence_interval(value, resampled, 6, (0, 1), on_logit=True)
+        assert (low, high) == pytest.approx((max(value - reach, 0), min(value + reach, 1)))

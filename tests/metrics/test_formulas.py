@@ -37,6 +37,8 @@ FORMULAS = {
     "frames.iou": lambda tp, fp, fn, tn: share(tp, tp + fp + fn),
     "frames.kappa": kappa,
     "frames.mcc": mcc,
+    "calms21.precision": lambda tp, fp, fn, tn: share(tp, tp + fp, 0.0 if fn else np.nan),
+    "calms21.recall": lambda tp, fp, fn, tn: share(tp, tp + fn, 0.0 if fp else np.nan),
     "bebe.precision": lambda tp, fp, fn, tn: share(tp, tp + fp, 1.0),
     "bebe.recall": lambda tp, fp, fn, tn: share(tp, tp + fn, 1.0),
     "bebe.f1": lambda tp, fp, fn, tn: share(2 * tp, 2 * tp + fp + fn, 1.0),

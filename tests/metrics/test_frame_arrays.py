@@ -165,3 +165,46 @@ def test_probabilities_of_exactly_zero_and_one_are_probabilities():
     for wrong in (certain + 0.01, certain - 0.01):
         with pytest.raises(EthobenchError, match="apply softmax or sigmoid"):
             eb.score(wrong, truth, behaviors=["a", "b"], rate=10)
+
+
+@pytest.mark.parametrize(("background", "accepted"), [(None, (2, 3)), ("b", (2,))])
+def test_columns_of_probabilities(background, accepted):
+    """One for each behavior, and one for none of them unless a behavior is the background."""
+    ethogram, truth = Ethogram(["a", "b"], background), np.array([0, 0, 1, 1])
+    for n in (1, 2, 3, 4):
+        values = np.full((4, n), 1 / n)
+        if n in accepted:
+            assert eb.score(values, truth, behaviors=ethogram, rate=1).recordings
+        else:
+            with pytest.raises(MismatchError, match=f"{n} columns? for 2 behaviors"):
+                eb.score(values, truth, behaviors=ethogram, rate=1)
+
+
+@pytest.mark.parametrize("missing", [-1.0, np.nan])
+def test_floating_codes_may_be_unobserved(missing):
+    frames = np.array([0.0, 0.0, 1.0, missing, missing, 1.0])
+    scores = eb.score(frames, np.array([0, 0, 1, 1, -1, 1]), behaviors=["a", "b"], rate=1, resamples=0)
+    assert scores.behaviors["b"]["recall"] == pytest.approx(2 / 3)
+    assert scores.overall["accuracy"] == pytest.approx(4 / 5)
+    with pytest.raises(EthobenchError, match="-2"):
+        eb.score(np.array([0.0, -2.0]), np.array([0, 1]), behaviors=["a", "b"], rate=1)
+
+
+def test_names_that_no_frame_has_are_refused_only_if_another_label_is_similar():
+    labels = ["run", "rest", "groom", "grooming"]
+    assert {*eb.score(labels, labels, behaviors=["run", "hide"], rate=1).behaviors} == {"run", "hide"}
+    assert {*eb.score(labels, labels, behaviors=["groom", "run"], rate=1).behaviors} == {"groom", "run"}
+    with pytest.raises(NotFoundError, match=r"no frame has the behavior 'rests'; did you mean 'rest'\? Labels: groom, grooming, rest, run"):
+        eb.score(labels, labels, behaviors=["run", "rests"], rate=1)
+
+
+def test_codes_that_start_at_one_are_refused():
+    """Code n is a frame without behavior, and plausible only beside code 0."""
+    for codes, is_valid in (([1, 2, 2], False), ([2, 2, 2], False), ([0, 1, 2], True), ([1, 1, 1], True), ([0, 2, 2], True)):
+        if is_valid:
+            assert eb.score(codes, codes, behaviors=["a", "b"], rate=1).overall["accuracy"] == 1
+        else:
+            with pytest.raises(MismatchError, match=f"has codes {min(codes)} to 2 for 2 behaviors, which have codes 0 to 1: subtract 1"):
+                eb.score(codes, codes, behaviors=["a", "b"], rate=1)
+    with pytest.raises(NotFoundError, match="has code 3, but the 2 behaviors have codes 0 to 1"):
+        eb.score([0, 3], [0, 1], behaviors=["a", "b"], rate=1)

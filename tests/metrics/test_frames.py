@@ -132,3 +132,12 @@ def test_homogeneity_equals_scikit_learn():
         a, b = (Annotation.from_frames(v, Ethogram(NAMES), 10) for v in (pred, truth))
         value = eb.score(a, b, suite="bebe", resamples=0).overall["homogeneity"]
         assert close(value, sk.homogeneity_score(truth, pred))
+
+
+def test_a_constant_truth_is_homogeneous_whatever_is_predicted():
+    assert frames.homogeneity(np.array([[3.0, 2, 1], [0, 0, 0], [0, 0, 0]])) == 1
+    assert np.isnan(frames.homogeneity(np.zeros((3, 3))))
+    assert frames.homogeneity(np.array([[4.0, 0], [0, 4]])) == pytest.approx(1)
+    assert frames.homogeneity(np.array([[2.0, 2], [2, 2]])) == pytest.approx(0)
+    two_thirds = frames.homogeneity(np.array([[6.0, 0, 0], [0, 3, 0], [0, 3, 0]]))  # the last two are not distinguished
+    assert two_thirds == pytest.approx(np.log(2) / (1.5 * np.log(2)))

@@ -110,3 +110,21 @@ def test_a_ceiling_counts_the_individuals_in_whom_both_sides_are_defined():
     result = eb.ceiling(groups, model=model, resamples=20)
     assert result.of("f1", "a")["n"] == 6
     assert result.of("f1", "b")["n"] == 5
+
+
+def test_a_model_reaches_the_ceiling_if_it_is_equal_or_its_interval_includes_it():
+    rng = np.random.default_rng(0)
+    ethogram = Ethogram(["a", "b"])
+    truth = {f"r{k}": np.repeat(rng.integers(0, 2, 20), 5) for k in range(6)}
+
+    def noisy(share):
+        return {n: Annotation.from_frames(np.where(rng.random(100) < share, 1 - c, c), ethogram, 5) for n, c in truth.items()}
+
+    first, second = noisy(0.1), noisy(0.1)
+    people = {name: {"x": first[name], "y": second[name]} for name in truth}
+    for share, reached in ((0.0, True), (0.45, False)):
+        row = eb.ceiling(people, noisy(share), resamples=50).of("f1", annotator="x")
+        assert row["reached"] is reached
+        assert (row["difference"] >= 0) is reached
+    equal = eb.ceiling(people, second, resamples=50).of("f1", annotator="x")
+    assert (equal["difference"], equal["reached"], equal["low"]) == (0, True, None)

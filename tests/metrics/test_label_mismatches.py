@@ -138,3 +138,21 @@ def test_the_overlap_is_the_dice_coefficient(shift, overlap):
 def test_labels_that_cover_everything_overlap_by_chance():
     anna, ben = bouts((0, 1000, "x1")), bouts((0, 1000, "groom"))
     assert sorted(mismatches(anna=anna, ben=ben)) == [("groom", ""), ("x1", "")]
+
+
+@pytest.mark.parametrize(("distance", "is_same"), [(0, True), (3, True), (8, False), (10, False), (19, False)])
+def test_point_events_further_than_a_second_apart_do_not_overlap(distance, is_same):
+    sides = []
+    for name, shift in (("bite", 0), ("snap", distance)):
+        times = np.arange(50, 950, 60) + shift
+        sides.append(Annotation.from_bouts(times, times, [0] * len(times), Ethogram([Behavior(name, point=True)]), 10, 1000))
+    assert mismatches(anna=sides[0], ben=sides[1]) == ([("bite", "snap")] if is_same else [("bite", ""), ("snap", "")])
+
+
+def test_similar_names_are_preferred_if_two_labels_overlap_alike():
+    """Kappa plus a half for similar names: an overlap that is better by more than a half wins."""
+    anna = bouts((0, 100, "groom"))
+    equal = bouts((0, 50, "grooming"), (50, 100, "wash"))
+    assert mismatches(anna=anna, ben=equal)[0] == ("groom", "grooming")
+    better = bouts((0, 20, "grooming"), (20, 100, "wash"))
+    assert mismatches(anna=anna, ben=better)[0] == ("groom", "wash")

@@ -18,6 +18,7 @@ from ethobench import Annotation, Dataset, Ethogram, Recording
 from ethobench.cli import app
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, NotFoundError
 from ethobench.formats.mabe2025_tables import mouse_name, read_bouts
+from ethobench.metrics.suites.mabe2025 import annotation_table
 
 COLUMNS = ["video_id", "agent_id", "target_id", "action", "start_frame", "stop_frame"]
 Row = tuple[Any, Any, Any, str, int, int]
@@ -65,7 +66,7 @@ def literal(pred: list[Row], truth: list[Row], lists: Lists, *, quirks: bool = T
                 if any(frames & other for other in others):
                     raise RejectedError
                 predicted.setdefault((row[0], agent, target, action), set()).update(frames)
-        actions = {key[3] for key in true_frames}
+        actions = {key[3] for key in (*true_frames, *predicted)}
         if not quirks:
             actions = {key[3] for side in (true_frames, predicted) for key, covered in side.items() if covered}
         values = []
@@ -176,11 +177,11 @@ def test_two_actions_of_a_pair_in_one_frame_are_an_error():
     with pytest.raises(MismatchError, match=r"video 1: mouse1 has two actions towards mouse2 in frame 7, sniff and attack"):
         score(pred, TRUTH, ALL)
     other_pairs = [(1, 1, 2, "sniff", 0, 10), (1, 1, "self", "rear", 0, 10)]
-    assert score(other_pairs, TRUTH, ALL)["f1"] == 1
+    assert score(other_pairs, TRUTH, ALL)["f1"] == 1 / 2
     not_labeled = [(1, 1, 2, "sniff", 0, 10), (1, 1, 2, "mount", 0, 10)]
     assert score(not_labeled, TRUTH, ALL)["f1"] == 1
     touching = [(1, 1, 2, "sniff", 0, 10), (1, 1, 2, "attack", 10, 20)]
-    assert score(touching, TRUTH, ALL)["f1"] == 1
+    assert score(touching, TRUTH, ALL)["f1"] == 1 / 2
 
 
 def test_truth_may_have_two_actions_in_one_frame():
@@ -188,11 +189,13 @@ def test_truth_may_have_two_actions_in_one_frame():
     assert score(TRUTH, truth, ALL)["f1"] == 1 / 2
 
 
-def test_false_alarms_of_actions_without_truth_are_free_in_f1_only():
+def test_actions_that_are_predicted_and_never_occur_have_a_score_of_zero():
     scores = eb.score(table(*TRUTH, (1, 1, 2, "attack", 50, 90)), table(*TRUTH), suite="mabe2025", metadata=metadata(ALL))
-    assert scores.overall["f1"] == 1
-    assert scores.overall["f1_labeled"] == 1 / 2
+    assert scores.overall["f1"] == scores.overall["f1_labeled"] == 1 / 2
+    assert scores.per("lab")["A"]["behaviors"]["attack"]["f1"] == 0
     assert "A attack" in str(scores.notes[-1])
+    empty = score([*TRUTH, (1, 1, 2, "attack", 50, 50)], TRUTH, ALL)
+    assert (empty["f1"], empty["f1_labeled"]) == (1 / 2, 1)
 
 
 def test_truth_elsewhere_in_the_lab_makes_false_alarms_count():
@@ -399,3 +402,23 @@ def test_errors_of_plain_files_name_the_line(tmp_path):
     path.write_text("video_id,agent_id,target_id,action,start_frame,stop_frame\n1,1,2,sniff,0,9\n\n1,1,2,,20,29\n")
     with pytest.raises(FormatError, match=r"row 4.*blank action"):
         read_bouts(path)
+
+
+def test_targets_of_bouts_of_annotations_are_self_unless_another_animal_is_named():
+    annotation = eb.Annotation.from_bouts(
+        [0, 10, 20, 30], [5, 15, 25, 35], ["sniff"] * 4, ["sniff"], 10, 50, subject=["1", "1", "2", None], target=["2", "1", None, "1"]
+    )
+    listed = annotation_table({"v": annotation})
+    columns = [[names.values[code] for code in names.codes] for names in (listed.agent, listed.target)]
+    assert [*zip(*columns, strict=True)] == [("1", "2"), ("1", "self"), ("2", "self"), ("", "1")]
+
+
+def test_actions_that_overlap_are_named_and_not_those_that_touch():
+    rows = [(1, 1, 2, "rear", 0, 5), (1, 1, 2, "attack", 5, 9), (1, 1, 2, "sniff", 5, 12)]
+    with pytest.raises(MismatchError, match="in frame 5, attack and sniff"):
+        score(rows, TRUTH, {1: ("A", [SNIFF, ATTACK, "mouse1,mouse2,rear"])})
+
+
+def test_rows_of_the_table_are_numbered():
+    scores = eb.score(table(*TRUTH), table(*TRUTH), suite="mabe2025", metadata=metadata({1: ("A", None)}))
+    assert scores.table().index.tolist() == [*range(len(scores.table()))]

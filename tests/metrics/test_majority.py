@@ -85,3 +85,23 @@ def test_frames_have_the_behavior_that_more_than_half_of_their_observers_chose(s
         winners = [code for code in (0, 1) if 2 * observed.count(code) > len(observed)]
         expected.append(-1 if not observed else winners[0] if winners else 2)
     assert eb.consensus(annotations).to_codes().tolist() == expected
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_events_of_more_than_half_of_the_annotators(n):
+    """An event counts once for each annotator, and is placed at the median of its group."""
+    ethogram = Ethogram([Behavior("bite", point=True)])
+    for marked in range(n + 1):
+        people = {
+            f"a{k}": Annotation.from_bouts(*[[20 + k, 21 + k] if k < marked else []] * 2, [0, 0] if k < marked else [], ethogram, 10, 50)
+            for k in range(n)
+        }
+        starts = eb.consensus(people).start.tolist()
+        middle = np.median([20 + k + later for k in range(marked) for later in (0, 1)]) if marked else None
+        assert starts == ([int(middle)] if 2 * marked > n else []), (n, marked)
+
+
+def test_behaviors_of_all_annotators_are_joined():
+    sides = [Annotation.from_frames([0, 0, 0], Ethogram([name]), 1) for name in ("a", "b", "c")]
+    assert eb.consensus({str(k): side for k, side in enumerate(sides[:2])}).ethogram.names == ("a", "b")
+    assert eb.consensus({str(k): side for k, side in enumerate(sides)}).ethogram.names == ("a", "b", "c")

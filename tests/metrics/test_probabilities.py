@@ -10,6 +10,7 @@ from sklearn import metrics as sk
 
 import ethobench as eb
 from ethobench import Annotation, Ethogram, Prediction
+from ethobench.metrics import get_metric
 from ethobench.metrics import probabilities as pr
 from ethobench.metrics.pairs import AlignedPair
 
@@ -136,3 +137,66 @@ def test_calibration_error_equals_its_definition():
     scores = eb.score(pairs, resamples=0)
     name = next(m.name for m in scores.suite.measures if m.metric_name == "probabilities.calibration_error")
     assert scores.behaviors["a"][name] == pytest.approx(error / len(chosen))
+
+
+def test_the_best_threshold_of_pooled_frames():
+    prediction, truth, codes = make(seed=4)
+    scores = eb.score(prediction, truth, resamples=0)
+    metric = get_metric("probabilities.best_threshold")
+    ranking = pr.Ranking.sort(prediction.probabilities[:, 0], codes == 0)
+    assert metric.exact(ranking) == pr.best_threshold_of(ranking)[0]
+    case = AlignedPair("r", "r", prediction.annotation, truth, prediction.probabilities, pool_subjects=True)
+    binned = pr.best_threshold(pr.histogram(case))
+    for code in range(3):
+        p, hits = prediction.probabilities[:, code], codes == code
+        f1 = [sk.f1_score(hits, np.floor(p * 1000) >= k) for k in range(1000)]
+        assert binned[code] == max(k for k in range(1000) if f1[k] == max(f1)) / 1000
+    assert scores.overall["auroc"] == pytest.approx(np.mean([sk.roc_auc_score(codes == k, prediction.probabilities[:, k]) for k in (0, 1)]))
+
+
+def test_no_positive_frame_has_no_step():
+    score, above, false = pr.Ranking.sort(np.array([0.2, 0.7]), np.array([False, False])).at_positives
+    assert score.tolist() == above.tolist() == false.tolist() == []
+    assert np.isnan(pr.best_threshold(np.zeros(3 * pr.BINS)))
+
+
+@given(scored)
+def test_binned_values_are_exact_for_probabilities_in_the_middle_of_bins(rows):
+    scores, truth = (np.array(column) for column in zip(*rows, strict=True))
+    scores = (np.minimum(np.floor(scores * 50), 49) + 0.5) / 50
+    ethogram = Ethogram(["a"])
+    annotation = Annotation.from_frames(truth[:, None], ethogram, 10)
+    table = pr.histogram(AlignedPair("r", "r", annotation, annotation, scores[:, None], pool_subjects=True))
+    ranking = pr.Ranking.sort(scores, truth)
+    assert pr.average_precision(table)[0] == pytest.approx(pr.average_precision_of(ranking), nan_ok=True)
+    assert pr.auroc(table)[0] == pytest.approx(pr.auroc_of(ranking), nan_ok=True)
+    threshold = pr.best_threshold(table)[0]
+    assert np.isnan(threshold) == (not truth.any())
+    if truth.any():
+        assert sk.f1_score(truth, scores >= threshold) == pytest.approx(pr.best_threshold_of(ranking)[1])
+    true, frames, total = pr.reliability(table)
+    for k in range(10):
+        inside = np.floor(scores * 10) == k
+        assert (true[0, k], frames[0, k], total[0, k]) == pytest.approx((truth[inside].sum(), inside.sum(), scores[inside].sum()))
+
+
+def test_bins_of_the_lowest_and_highest_probabilities():
+    values = np.array([0.0, 0.0004, 0.001, 0.9985, 0.999, 1.0])
+    annotation = Annotation.from_frames(np.ones((6, 1), dtype=bool), Ethogram(["a"]), 10)
+    table = pr.histogram(AlignedPair("r", "r", annotation, annotation, values[:, None], pool_subjects=True))[0]
+    assert {int(k): table[k] for k in np.flatnonzero(table[: pr.BINS])} == {0: 2, 1: 1, 998: 1, 999: 2}
+    assert pr.average_precision(table) == 1
+    low = Annotation.from_frames(np.array([[True], [False]]), Ethogram(["a"]), 10)
+    table = pr.histogram(AlignedPair("r", "r", low, low, np.array([[0.0004], [0.0]]), pool_subjects=True))[0]
+    assert pr.best_threshold(table) == 0
+
+
+def test_recordings_without_probabilities_add_no_frames():
+    prediction, truth, codes = make(n=50)
+    pairs = [
+        AlignedPair("r", "r", prediction.annotation, truth, probabilities, pool_subjects=True)
+        for probabilities in (None, prediction.probabilities)
+    ]
+    assert len(pr.rank_frames(pairs[:1], 0).positive) == len(pr.rank_frames(pairs[:1], 0).negative) == 0
+    ranking = pr.rank_frames(pairs, 0)
+    assert (len(ranking.positive), len(ranking.negative)) == ((codes == 0).sum(), (codes != 0).sum())

@@ -244,3 +244,27 @@ def test_why_a_difference_has_no_interval():
     assert "different numbers of resamples" in scores.compare(eb.score(pairs, resamples=21), ["f1"])["f1"]["reason"]
     assert scores.compare(scores, ["f1"])["f1"]["reason"] == "no spread: the same difference in all recordings"
     assert scores.compare(scores, ["map"])["map"]["reason"] == "undefined for one of the two"
+
+
+def test_stored_scores_count_what_the_annotations_hold():
+    """Seconds and bouts of each behavior, recomputed from statistics."""
+    scores = eb.score(random_pairs(), resamples=0)
+    stored = Scores.from_states([scores.to_state()])
+    assert not stored.pairs
+    for before, after in (
+        (scores.occurrence.annotated, stored.occurrence.annotated),
+        (scores.occurrence.predicted, stored.occurrence.predicted),
+    ):
+        assert {*before} == {*after}
+        for name in ("a", "b"):  # frames without a bout are background in statistics
+            assert after[name] == pytest.approx(before[name])
+
+
+def test_a_comparison_counts_individuals_in_whom_both_scores_are_defined():
+    ethogram = Ethogram(["a", "other"], "other")
+    truth = {f"r{k}": Annotation.from_frames([0] * 10 + [1] * 10 if k < 6 else [1] * 20, ethogram, 5) for k in range(8)}
+    always = {name: Annotation.from_frames([0] * (5 + k) + [1] * (15 - k), ethogram, 5) for k, name in enumerate(truth)}
+    sometimes = {name: always[name] if k != 2 else Annotation.from_frames([1] * 20, ethogram, 5) for k, name in enumerate(truth)}
+    first, second = (eb.score(side, truth, suite="ethobench", resamples=20) for side in (always, sometimes))
+    assert first.compare(second, ["so"])["so"]["n"] == second.compare(first, ["so"])["so"]["n"] == 5
+    assert first.compare(first, ["so"])["so"]["n"] == 6

@@ -9,7 +9,7 @@ from tests.metrics.examples import ETHOGRAM, random_annotation, random_pairs
 import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError
+from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError, ReadWarning
 from ethobench.core.observed import Observed, Track
 
 of = Annotation.from_bouts
@@ -277,3 +277,43 @@ def test_probabilities_are_matched_by_name():
 def test_arrays_of_a_recording_are_a_pair(value):
     with pytest.raises(EthobenchError, match="expected a pair"):
         eb.score({"r0": ([0, 1], [0, 1]), "r1": value}, rate=1, behaviors=["a", "b"])
+
+
+def test_truths_without_a_prediction_are_noted(files):
+    (files / "pred" / "r1.csv").unlink()
+    for truth in (files / "truth", files / "recordings.csv"):
+        with pytest.warns(ReadWarning, match="1 of 3 annotated recordings have no prediction and are not scored: r1"):
+            scores = eb.score(files / "pred", truth, resamples=0)
+        assert scores.recordings == ("r0", "r2")
+
+
+def test_annotators_of_files_are_chosen_by_name_or_joined(tmp_path):
+    sides = {name: random_annotation(seed) for name, seed in {"x": 1, "y": 2, "z": 3}.items()}
+    rows = []
+    for name, side in sides.items():
+        eb.write_annotation(side, tmp_path / f"{name}.csv", "tidy")
+        rows.append(f"r,10,{name}.csv,{name}")
+    (tmp_path / "recordings.csv").write_text("recording,rate,annotations,annotator\n" + "\n".join(rows), encoding="utf-8")
+    eb.write_annotation(sides["x"], tmp_path / "pred" / "r.csv", "tidy")
+    f1 = {
+        who: eb.score(tmp_path / "pred", tmp_path / "recordings.csv", annotator=who, resamples=0).overall["f1"]
+        for who in ("x", "y", "consensus", "all")
+    }
+    expected = {who: eb.score(sides["x"], side, resamples=0).overall["f1"] for who, side in sides.items()}
+    assert (f1["x"], f1["y"]) == (1, pytest.approx(expected["y"]))
+    assert f1["consensus"] == pytest.approx(eb.score(sides["x"], eb.consensus(sides), resamples=0).overall["f1"])
+    assert f1["all"] == pytest.approx(eb.score({who: (sides["x"], side) for who, side in sides.items()}, resamples=0).overall["f1"])
+    with pytest.raises(EthobenchError, match="has several annotators; choose one of: x, y, z"):
+        eb.score(tmp_path / "pred", tmp_path / "recordings.csv")
+
+
+def test_a_prediction_that_ends_one_frame_early_is_extended(tmp_path):
+    truth = random_annotation(1)
+    eb.write_annotation(truth, tmp_path / "truth.csv", "tidy")
+    eb.write_annotation(truth.crop(0, truth.n_frames - 1), tmp_path / "pred.csv", "tidy")
+    with pytest.warns(ReadWarning):
+        scores = eb.score(tmp_path / "pred.csv", tmp_path / "truth.csv", match={"pred": "truth"}, resamples=0)
+    assert scores.overall["recall"] > 0.99
+    eb.write_annotation(truth.resample(20), tmp_path / "fast.csv", "tidy")
+    with pytest.warns(ReadWarning, match="as stated"), pytest.raises(MismatchError, match="has 20 Hz, the truth 10 Hz"):
+        eb.score(tmp_path / "fast.csv", tmp_path / "truth.csv", match={"fast": "truth"}, resamples=0)

@@ -182,3 +182,19 @@ def test_map_equals_a_literal_implementation():
             areas.append(sum(max(precision[k:]) for k, hit in enumerate(correct) if hit) / len(t) if t else 0.0)
         expected = np.mean(areas) if t or p else np.nan
         assert eb.score(pred, truth, resamples=0).behaviors["a"]["segment_map"] == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize(("truth", "pred", "expected"), [
+    ([(0, "a"), (20, "b"), (70, "a")], [(0, "a"), (65, "b"), (70, "a")], 1 - 2 / 4),
+    ([(0, "a"), (60, "b")], [(0, "a"), (59, "b")], 1 - 2 / 3),
+    ([(60, "a"), (119, "b"), (120, "a")], [(60, "a"), (119, "b"), (120, "a")], 1.0),
+    ([(119, "b"), (125, "a")], [(120, "b"), (125, "a")], 1 - 2 / 3),
+    ([(0, "a"), (179, "b")], [(0, "a")], 1 - 1 / 2),
+])  # fmt: skip
+def test_the_order_is_compared_hour_by_hour(truth, pred, expected):
+    """At one frame a minute, an hour has 60 frames."""
+    sides = [
+        Annotation.from_bouts([s for s, _ in bouts], [s + 1 for s, _ in bouts], [b for _, b in bouts], ["a", "b"], 1 / 60, 180)
+        for bouts in (pred, truth)
+    ]
+    assert eb.score(*sides, resamples=0).overall["edit"] == pytest.approx(expected)

@@ -13,6 +13,7 @@ from ethobench import Annotation, Behavior, Dataset, Ethogram, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.metrics.suites import suites
+from ethobench.metrics.suites.banos import continuity
 from ethobench.metrics.suites.rodentbench import entropy_weighted_mcc
 
 NAMES = ["a", "b", "c"]
@@ -298,3 +299,16 @@ def test_bebe_requires_one_behavior_at_a_time():
 def test_bebe_time_scale_ratio_of_one_predicted_bout():
     truth = Annotation.from_frames(np.repeat([0, 1], 10), NAMES, 1)
     assert close(eb.score(Annotation.from_frames([0] * 20, NAMES, 1), truth, suite="bebe").overall["time_scale_ratio"], 2.0)
+
+
+@given(codes)
+def test_banos_continuity_counts_switches_in_true_bouts(pair):
+    """The mean over true bouts of more than one frame of 1 - switches / (length - 1)."""
+    pred, truth = (iv.from_mask(np.array(values) == 1) for values in pair)
+    frames = [value == 1 for value in pair[0]]
+    values = []
+    for start, stop in zip(truth.start.tolist(), truth.stop.tolist(), strict=True):
+        if stop - start > 1:
+            switches = sum(frames[k] != frames[k + 1] for k in range(start, stop - 1))
+            values.append(1 - switches / (stop - start - 1))
+    assert close(continuity(truth, pred), np.mean(values) if values else np.nan)

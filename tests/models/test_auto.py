@@ -35,7 +35,8 @@ def _quick():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidates, "Boost", lambda seed, **params: boost(seed=seed, rounds=15, leaves=7, **params))
         patch.setattr(candidates, "MIN_ANNOTATED_SECONDS", 100.0)
-        patch.setattr(candidates, "Tcn", lambda seed=0, **params: tcn(seed=seed, **{**small, **params}))
+        patch.setattr(candidates, "MIN_NETWORK_GAIN", -1.0)
+        patch.setattr(candidates, "Tcn", lambda seed=0, **params: tcn(seed=seed, **{**params, **small}))
         yield
     torch.set_num_threads(before)
 
@@ -83,7 +84,7 @@ def test_candidates_are_compared_blended_decoded_and_saved(full, tag, tmp_path):
 
 def test_network_that_adds_nothing_is_dropped_after_one_fold(tag, monkeypatch):
     tcn = candidates.Tcn
-    monkeypatch.setattr(candidates, "Tcn", lambda seed=0, **params: tcn(seed=seed, updates=1, learning_rate=1e-9, **params))
+    monkeypatch.setattr(candidates, "Tcn", lambda seed=0, **params: tcn(seed=seed, **{**params, "learning_rate": 1e-9}))
     model = eb.create_model("auto").fit(tag)
     trees, network = model.fit_report["candidates"]
     assert (trees["folds"], trees["weight"], network["folds"], network["weight"]) == (3, 1.0, 1, 0.0)

@@ -220,8 +220,8 @@ def test_prepare_caches_the_features_of_all_recordings(tmp_path):
     with feature_cache(tmp_path):
         for model in (eb.create_model("boost"), eb.create_model("auto")):
             model.prepare(data, Deadline())
-    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.name.startswith("multiscale")}
+    kept = {path.name: path.stat().st_ino for path in tmp_path.iterdir() if path.name.startswith("multiscale")}
     assert len(kept) == 3
     with feature_cache(tmp_path):
         eb.create_model("boost", **QUICK).fit(data).predict(data.recordings[0])
-    assert kept == {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.name.startswith("multiscale")}
+    assert kept == {path.name: path.stat().st_ino for path in tmp_path.iterdir() if path.name.startswith("multiscale")}

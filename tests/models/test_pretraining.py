@@ -15,17 +15,18 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError
 from ethobench.datasets.synthetic import make_dataset
 from ethobench.models.bebe_modules import PretextNetwork
 from ethobench.models.pretraining import acceleration_windows, pretrain, pretrain_poses
+from ethobench.training.pretexts import AccelerationBatches, cut_windows
 from ethobench.training.weight_files import read_tensors
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:at chance on held-out individuals")]
 
-QUICK = {"config": "harnet5", "epochs": 1, "subjects": 2, "per_subject": 4}
+QUICK = {"config": "harnet5", "epochs": 1, "subjects": 2, "per_subject": 4, "updates": 2}
 
 
 @pytest.fixture(scope="module")
 def tag() -> Dataset:
     data = make_dataset("tag", individuals=5, seconds=40)
-    return Dataset(tuple(r.copy(annotations={}) for r in data), data.ethogram, name="unlabelled", version="1")
+    return Dataset(tuple(r.copy(annotations={}) for r in data), data.ethogram, name="unlabeled", version="1")
 
 
 def test_a_pretext_network_has_two_scores_per_task():
@@ -33,14 +34,16 @@ def test_a_pretext_network_has_two_scores_per_task():
 
 
 def test_harnet_uses_an_encoder_that_was_pretrained_without_labels(tag, tmp_path):
-    card = pretrain(tag, tmp_path / "encoder", **QUICK)
+    with pytest.warns(UserWarning, match="at chance on held-out individuals"):
+        card = pretrain(tag, tmp_path / "encoder", **QUICK)
     written = json.loads((tmp_path / "encoder" / "encoder.json").read_text(encoding="utf-8"))
     assert written == json.loads(json.dumps({"format_version": 1, **card}))
     assert card["individuals"] == [4, 1]
-    assert card["windows"] == [4 * 8, 8]
-    assert set(card["accuracy"]) == {"arrow", "permutation", "warp"}
-    labelled = make_dataset("tag", individuals=1, seconds=20)
-    model = eb.create_model("harnet", config="harnet5", epochs=1, weights=str(tmp_path / "encoder"), rate=30.0).fit(labelled)
+    assert card["windows"] == [4 * 59, 59]  # 40 s at 30 Hz in windows of 150 frames that start every 18 frames
+    assert set(card["held_out"]) == {"arrow", "permutation", "warp"}
+    assert all(each["chance"] == 0.5 and 0 <= each["value"] <= 1 for each in card["held_out"].values())
+    labeled = make_dataset("tag", individuals=1, seconds=20)
+    model = eb.create_model("harnet", config="harnet5", epochs=1, weights=str(tmp_path / "encoder"), rate=30.0).fit(labeled)
     tensors, _ = read_tensors(tmp_path / "encoder" / "encoder.safetensors")
     used = model.module.encoder.state_dict()
     assert all(torch.equal(tensors[name], tensor) for name, tensor in used.items())
@@ -59,10 +62,8 @@ def test_the_arrow_of_time_can_be_learned(tmp_path):
         values = shocks[:, None] * vector / np.linalg.norm(vector) + generator.normal(0, 0.02, (n, 3))
         recordings.append(recording.copy(signals=Signals(values, ("AccX", "AccY", "AccZ"), 30.0), annotations={}))
     data = Dataset(tuple(recordings), base.ethogram)
-    card = pretrain(
-        data, tmp_path / "e", config="harnet5", tasks=["arrow"], epochs=7, learning_rate=1e-3, subjects=1, per_subject=15, patience=7
-    )
-    assert card["accuracy"]["arrow"] > 0.85
+    card = pretrain(data, tmp_path / "e", config="harnet5", tasks=["arrow"], epochs=7, subjects=1, per_subject=15, patience=7, updates=4)
+    assert card["held_out"]["arrow"]["value"] > 0.85
 
 
 @pytest.mark.slow
@@ -76,20 +77,35 @@ def test_the_same_seed_gives_the_same_encoder(tag, tmp_path):
 def test_training_and_validation_share_no_individual(tag):
     recordings = list(tag)
     training, validation = (acceleration_windows(subset, tag, 150, 30.0) for subset in (recordings[:4], recordings[4:]))
-    assert set(training[1]) & set(validation[1]) == set()
-    assert training[0].shape == (32, 150, 3)
-    lengths = np.linalg.norm(training[0][:8], axis=2).mean()
-    assert lengths == pytest.approx(1.0, abs=0.02)
+    assert set(training[2]) & set(validation[2]) == set()
+    assert training[0].shape == (4 * 1200, 3)
+    assert np.linalg.norm(training[0][:1200], axis=1).mean() == pytest.approx(1.0, abs=0.02)
 
 
-def test_windows_with_gaps_are_skipped(tag):
+def test_windows_overlap_but_do_not_cross_recordings_or_gaps(tag):
     first = tag.recordings[0]
     values = first.signals.values.copy()
-    values[30:40, 1] = np.nan
+    values[500:510, 1] = np.nan
     broken = first.copy(signals=Signals(values, first.signals.channels, first.signals.rate))
-    windows, _ = acceleration_windows([broken], tag, 150, 30.0)
-    assert len(windows) == 7
+    signal, starts, groups = acceleration_windows([broken, tag.recordings[1]], tag, 150, 30.0)
+    windows = cut_windows(signal, starts, 150)
     assert np.isfinite(windows).all()
+    assert windows.shape == (len(groups), 150, 3)
+    gap = (500 * 30 / 25, 510 * 30 / 25)
+    assert not ((starts < gap[1]) & (starts + 150 > gap[0])).any()
+    assert not ((starts < 1200) & (starts + 150 > 1200)).any()
+    assert len(starts) > 2 * 1200 // 150
+
+
+def test_an_epoch_has_enough_updates(tag):
+    signal, starts, groups = acceleration_windows(list(tag), tag, 150, 30.0)
+    batches = AccelerationBatches(signal, starts, 150, groups, np.ones(len(starts)), ("arrow",), subjects=2, per_subject=3, updates=10)
+    plans = batches.draw(np.random.default_rng(0))
+    assert len(plans) >= 10
+    assert all(len(np.unique(groups[plan.anchors])) <= 2 for plan in plans)
+    inputs, labels = batches.gather(plans[0])
+    assert inputs.shape == (6, 150, 3)
+    assert labels.shape == (6, 1)
 
 
 def test_invalid_pre_training_on_tags_is_refused(tag, tmp_path):
@@ -131,6 +147,8 @@ def test_the_losses_fall_and_the_card_has_them(pretrained):
     out, card = pretrained
     assert card["losses"][-1] < 0.8 * card["losses"][0]
     assert min(card["validation"]) < card["validation"][0]
+    assert card["held_out"]["masked"]["metric"] == "explained variance"
+    assert 0.4 < card["held_out"]["attributes"]["value"] <= 1
     assert json.loads((out / "encoder.json").read_text(encoding="utf-8"))["params"]["past"] == 6
     assert not [name for name in read_tensors(out / "encoder.safetensors")[0] if name.startswith("head")]
 

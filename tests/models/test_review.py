@@ -61,7 +61,7 @@ def test_rare_behaviors_come_first():
     candidates = [Candidate("a", 0, 10, "run", probability=0.7), Candidate("a", 40, 50, "groom", probability=0.7)]
     ranked = rank_candidates(candidates, _index(values), {"a": truth}, 2)
     assert [c.behavior for c in ranked] == ["groom", "run"]
-    assert ranked[0].reason == "groom is rare: 0 labelled bouts"
+    assert ranked[0].reason == "groom is rare: 0 labeled bouts"
 
 
 def test_suggestions_differ_from_each_other():

@@ -108,3 +108,57 @@ def test_streaming_does_not_change_torchs_settings(mice):
     stream.push(mice.recordings[0].signals.positions[0])
     assert torch.is_grad_enabled()
     assert not torch.is_inference_mode_enabled()
+
+
+@pytest.fixture(scope="module")
+def laboratories():
+    data = eb.load_dataset("synthetic/labs", videos=1, seconds=8, labs=["CRIM13", "CalMS21_task1", "LyricalHare"], metadata=False)
+    data = data.select(recordings=[r.id for r in data if r.annotations])
+    return data, eb.create_model("tcn", causal=True, updates=2, width=8, levels=3).fit(data)
+
+
+def test_several_animals_are_followed_as_in_a_batch(laboratories):
+    data, model = laboratories
+    recording = next(r for r in data if r.rate == model.role_inputs.rate)
+    poses, scale = recording.signals, float(recording.metadata["pixels_per_cm"])
+    stream = model.stream_animals(poses.individuals, poses.keypoints, recording.rate, pixels_per_cm=scale)
+    streamed = [stream.push(*frame) for frame in zip(poses.positions, poses.confidence, strict=True)]
+    batch = model.predict(recording)
+    for actors, prediction in batch.by_actors.items():
+        assert np.array([each[actors] for each in streamed]) == pytest.approx(prediction.probabilities, abs=1e-5)
+    subjects = {subject for subject, _ in batch.by_actors}
+    assert set(streamed[0]) == {*batch.by_actors, *((subject, None) for subject in subjects)}
+
+
+def test_a_stream_of_any_skeleton_rate_and_number_of_animals(laboratories):
+    _, model = laboratories
+    mice, parts = ("a", "b", "c"), ("nose", "ear_left", "ear_right", "tail_base", "antenna")
+    stream = model.stream_animals(mice, parts, 120.02, animal_length=80.0)
+    positions = np.random.default_rng(0).uniform(0, 300, (3, 5, 2))
+    first = stream.push(positions)
+    assert len(first) == 6 + 3
+    assert stream.push(positions + 500) is first  # the model has 30 frames per second
+    positions[2] = np.nan
+    for _ in range(600):
+        last = stream.push(positions)
+    assert np.isnan(last["a", "c"]).all()
+    assert np.isfinite(last["a", "b"]).all()
+    assert np.isnan(last["c", None]).all()
+    stream.reset()
+    assert np.isfinite(stream.push(np.nan_to_num(positions))["a", "b"]).all()
+
+
+def test_invalid_streams_of_several_animals_are_refused(laboratories, mice):
+    _, model = laboratories
+    with pytest.raises(EthobenchError, match="inputs by role: use `stream_animals`"):
+        model.stream()
+    with pytest.raises(EthobenchError, match="scale of the stream is unknown: set `pixels_per_cm` or `animal_length`"):
+        model.stream_animals(["a", "b"], ["nose", "tail_base"], 30.0)
+    with pytest.raises(EthobenchError, match="`pixels_per_cm` must be a number > 0, got 0"):
+        model.stream_animals(["a", "b"], ["nose", "tail_base"], 30.0, pixels_per_cm=0)
+    with pytest.raises(EthobenchError, match="has a known role"):
+        model.stream_animals(["a", "b"], ["antenna"], 30.0, animal_length=80)
+    with pytest.raises(EthobenchError, match="shape"):
+        model.stream_animals(["a", "b"], ["nose", "tail_base"], 30.0, animal_length=80).push(np.zeros((2, 3, 2)))
+    with pytest.raises(EthobenchError, match="use `stream`"):
+        eb.create_model("dense", **CAUSAL["dense"], **QUICK).fit(mice).stream_animals(["a"], ["nose"], 30.0, animal_length=80)

@@ -15,6 +15,7 @@ import pytest
 
 from ethobench import Annotation, score
 from ethobench.reports import summarize_scores, write_report
+from tests.accessibility import violations
 from tests.reports.conftest import ETHOGRAM, HOSTILE, make_scores
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
@@ -369,3 +370,11 @@ def test_names_in_a_downloaded_chart_are_text(opened, hostile_scores, tmp_path):
         root = ElementTree.parse(chart(page, figure, tmp_path)).getroot()  # noqa: S314
         assert not [element for element in root.iter() if element.tag.removeprefix(SVG) in ("script", "foreignObject", "img")]
         assert any("<script>" in text for text in root.itertext())
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible(opened, scores, scheme):
+    page = opened(summarize_scores({"model": scores, "other": make_scores(certainty=1.0)}), color_scheme=scheme)
+    assert violations(page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert violations(page) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -133,7 +135,8 @@ def test_movement_is_the_mean_deviation_within_a_second(windows):
 
 def test_windows_with_movement_are_drawn_more_often():
     weights = np.array([1.0, 1.0, 8.0, 0.0])
-    batches = AccelerationBatches(np.zeros((4, 60, 3), np.float32), np.zeros(4, np.int64), weights, ("arrow",), 1, 1)
+    starts = 60 * np.arange(4)
+    batches = AccelerationBatches(np.zeros((240, 3), np.float32), starts, 60, np.zeros(4, np.int64), weights, ("arrow",), 1, 1)
     random = generator()
     drawn = np.bincount([batches.draw(random)[0].anchors[0] for _ in range(2000)], minlength=4) / 2000
     assert drawn == pytest.approx(weights / 10, abs=0.04)
@@ -141,8 +144,10 @@ def test_windows_with_movement_are_drawn_more_often():
 
 def test_batches_have_a_number_of_windows_of_a_number_of_individuals():
     groups = np.repeat(np.arange(5), 10)
-    batches = AccelerationBatches(np.zeros((50, 60, 3), np.float32), groups, np.ones(50), ("arrow",), 2, 4)
+    starts = 60 * np.arange(50)
+    batches = AccelerationBatches(np.zeros((3000, 3), np.float32), starts, 60, groups, np.ones(50), ("arrow",), 2, 4)
     plans = batches.draw(generator())
+    assert len(replace(batches, updates=7).draw(generator())) == 9  # complete passes over the individuals, at least so many
     assert [len(plan.anchors) for plan in plans] == [8, 8, 4]
     assert sorted(int(g) for plan in plans for g in np.unique(groups[plan.anchors])) == list(range(5))
     assert all(len(set(plan.anchors)) == len(plan.anchors) for plan in plans)

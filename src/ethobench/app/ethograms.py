@@ -1,4 +1,4 @@
-"""The ethogram of a session: the behaviors that are labelled, with keys, colors, groups and earlier names.
+"""The ethogram of a session: the behaviors that are labeled, with keys, colors, groups and earlier names.
 
 It is saved as ``ethogram.csv`` in the folder of corrections, in the layout of the ``ethogram.csv`` of a study with three more columns
 (``group``, ``color``, ``hidden``); the user's own ``ethogram.csv`` is never changed. The column ``alias`` lists the earlier names of a
@@ -43,7 +43,7 @@ class Entry:
     color : str
         ``#rrggbb``; empty for a color of the palette.
     hidden : bool
-        Whether the page offers it for labelling. Behaviors of the user's files cannot be deleted, only hidden.
+        Whether the page offers it for labeling. Behaviors of the user's files cannot be deleted, only hidden.
     aliases : tuple of str
         Earlier names, and names of behaviors that were merged into this one.
     """

@@ -6,7 +6,8 @@
                                             ``"behavior"`` (null for all) and ``"all"`` (all recordings), or ``"what":
                                             "overlay"`` with ``"tracks"``; and ``margin``, ``max``, ``poses``, ``labels``,
                                             ``time``, ``height``, ``camera``. Answers a job
-``GET  /api/recordings/0/timeline``         ``?format=svg&track=anna&track=ben``: the timeline as SVG, PDF or PNG
+``GET  /api/recordings/0/timeline``         ``?format=svg&track=anna&track=ben``: the timeline as SVG, PDF or PNG; ``start`` and
+                                            ``stop`` in seconds draw a part of it
 ``GET  /api/recordings/0/strip``            ``?start=10&stop=40&subject=``: a filmstrip of a segment as JPEG, 8 pictures
 ``GET  /api/jobs/1``                        ``{"job", "state", "stage", "fraction", "error", "notes", "name"}``; the state is
                                             waiting, running, done, failed or cancelled
@@ -100,7 +101,10 @@ class ExportsApi:
             raise EthobenchError(f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
         recording = self._recording(request.path_params["recording"], names)
         with tempfile.TemporaryDirectory() as folder:
-            path = write_timeline(recording, Path(folder) / f"{file_stem(recording.id)}.{kind}", [*recording.annotations])
+            path = Path(folder) / f"{file_stem(recording.id)}.{kind}"
+            write_timeline(
+                recording, path, [*recording.annotations], start=_seconds(request, "start") or 0.0, stop=_seconds(request, "stop")
+            )
             return Response(path.read_bytes(), media_type=MEDIA_TYPES[kind], headers=_download_headers(path.name, []))
 
     def strip(self, request: Request) -> Response:
@@ -236,6 +240,18 @@ def _packed(summary: ClipSummary, folder: Path, stem: str) -> JobResult:
             if file.is_file():
                 archive.write(file, file.relative_to(folder / "clips").as_posix())
     return JobResult(path, f"{stem}.zip", summary.notes)
+
+
+def _seconds(request: Request, name: str) -> float | None:
+    """Return a time in seconds of the query; None if it has none."""
+    text = request.query_params.get(name, "")
+    try:
+        seconds = float(text) if text else None
+    except ValueError:
+        seconds = float("nan")
+    if seconds is not None and not 0 <= seconds < 1e9:
+        raise EthobenchError(f"{name} must be a number of seconds, got {text!r}")
+    return seconds
 
 
 def _integer(body: dict[str, Any], name: str, default: int) -> int:

@@ -97,7 +97,7 @@ class History:
         frames : Intervals
             Reports may arrive in any order, and more than once.
         subject : str, optional
-            The subject that was being labelled; all subjects if None.
+            The subject that was being labeled; all subjects if None.
         """
         if len(self._reports) > self._included and self._reports[-1][1] == subject:
             self._reports[-1] = (iv.union_all([self._reports[-1][0], frames]), subject)

@@ -32,7 +32,7 @@ class Origin:
     ----------
     recording, annotator : str
     start, stop : int
-        Half-open frames of the bout as the reviewer labelled it; of a rejected bout, as it was suggested.
+        Half-open frames of the bout as the reviewer labeled it; of a rejected bout, as it was suggested.
     behavior : str
     subject, target : str, optional
     decision : {"accepted", "adjusted", "rejected"}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from io import BytesIO
 from pathlib import Path
 
 from ethobench.app.corrections import ChangedOnDiskError, Corrections, check_annotator
@@ -90,7 +92,7 @@ class Project:
         self.colors = self.occurrence.color_indices()
 
     def _count_behaviors(self) -> Occurrence:
-        """Count behaviors in all tracks. Colors are assigned by these counts once, so that they do not change while labelling."""
+        """Count behaviors in all tracks. Colors are assigned by these counts once, so that they do not change while labeling."""
         ethogram = reduce(Ethogram.join, (recording.ethogram for recording in self.recordings), Ethogram([]))
         tracks = [track for recording in self.recordings for track in recording.tracks]
         models = [track.annotation for track in tracks if track.kind == MODEL]
@@ -216,7 +218,7 @@ class Project:
         spans : list of [start, stop]
             Half-open frames as the page reports them; duplicates, overlaps and any order are fine.
         subject : str, optional
-            The subject that was being labelled; all subjects if None.
+            The subject that was being labeled; all subjects if None.
         """
         with self._lock:
             recording, history = self._correction(index, name)
@@ -322,13 +324,13 @@ class Exported:
 
 
 def export(project: Project, indices: list[int], track: str, format: str) -> Exported:
-    """Write one track of one or several recordings to a file.
+    """Write one track of one or several recordings to a file; a ZIP file if the format stores each recording in a file of its own.
 
     Parameters
     ----------
     project : Project
     indices : list of int
-        The recordings; those without this track are skipped. Several only if the format can store several.
+        The recordings; those without this track are skipped.
     track : str
     format : str
         Name of a writable format.
@@ -351,9 +353,24 @@ def export(project: Project, indices: list[int], track: str, format: str) -> Exp
         )
         for recording in chosen
     ]
-    base = file_stem(recordings[0].id) if len(recordings) == 1 else file_stem(project.name)
-    name = f"{base}.{file_stem(track)}{writer.suffixes[0] if writer.suffixes else ''}"
+    suffix = writer.suffixes[0] if writer.suffixes else ""
+    is_one_file = len(recordings) == 1 or writer.multiple_recordings
+    base = file_stem(recordings[0].id if len(recordings) == 1 else project.name)
+    groups = [recordings] if is_one_file else [[recording] for recording in recordings]
+    stems = [base] if is_one_file else [file_stem(recording.id) for recording in recordings]
+    files: dict[str, bytes] = {}
+    notes: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        notes = write_recordings(recordings, path, format)
-        return Exported(name, path.read_bytes(), [str(note) for note in notes])
+        for stem, group in zip(stems, groups, strict=True):
+            path = Path(folder) / f"{stem}.{file_stem(track)}{suffix}"
+            if path.name in files:  # names that differ only in characters that files cannot have
+                path = path.with_name(f"{stem}_{len(files) + 1}.{file_stem(track)}{suffix}")
+            notes += [str(note) for note in write_recordings(group, path, format)]
+            files[path.name] = path.read_bytes()
+    if is_one_file:
+        return Exported(*next(iter(files.items())), notes)
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return Exported(f"{base}.{file_stem(track)}.zip", packed.getvalue(), list(dict.fromkeys(notes)))

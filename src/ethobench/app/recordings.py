@@ -70,7 +70,7 @@ class OpenRecording:
     n_frames : int
     notes : iterable of str
     missing : sequence of str
-        What is unknown, "frame rate" or "length". Such a recording can be viewed, but not labelled.
+        What is unknown, "frame rate" or "length". Such a recording can be viewed, but not labeled.
     listed : iterable of str, optional
         Behaviors that files of the user list; by default those of `ethogram` and of all annotations.
     blind : bool
@@ -108,7 +108,7 @@ class OpenRecording:
 
     @property
     def locked(self) -> str:
-        """The reason why this recording cannot be labelled, and what to do; empty if it can."""
+        """The reason why this recording cannot be labeled, and what to do; empty if it can."""
         if not self.missing:
             return ""
         if "length" not in self.missing:
@@ -118,7 +118,7 @@ class OpenRecording:
         else:
             remedy = "its video cannot be read (see the notes)"
         verb = "are" if len(self.missing) > 1 else "is"
-        return f"{self.recording.id!r} cannot be labelled because its {' and '.join(self.missing)} {verb} unknown: {remedy}"
+        return f"{self.recording.id!r} cannot be labeled because its {' and '.join(self.missing)} {verb} unknown: {remedy}"
 
     @property
     def subjects(self) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from ethobench.app.security import Guard, new_token
 from ethobench.app.teaching import Teaching
 from ethobench.app.teaching_api import TeachingApi
 from ethobench.app.video_api import VideoApi
+from ethobench.app.zones_api import ZonesApi
 from ethobench.core.errors import EthobenchError
 from ethobench.core.messages import Message, Option
 
@@ -118,7 +119,7 @@ def make_app(project: Project, port: int, token: str, launch: str = "", teaching
 
     project_payload(project)  # fills caches, so that the first response is fast
     jobs = BackgroundJobs()
-    apis = (Api(project), TeachingApi(teaching), VideoApi(project, jobs), ExportsApi(project, jobs))
+    apis = (Api(project), TeachingApi(teaching), VideoApi(project, jobs), ExportsApi(project, jobs), ZonesApi(project))
     routes = [Route("/", show_page), Route("/static/{name}", show_file), *(route for api in apis for route in api.routes)]
     return Guard(Blinding(Starlette(routes=routes), always=project.blind), port, token, launch)
 

@@ -34,9 +34,10 @@ MODELS = "models"
 MAX_REVIEW = 200
 MAX_SIMILAR = 200
 MAX_CLUSTERS = 60
-MAX_SEGMENTS = 20_000  # labelled at once when clusters are named
+MAX_SEGMENTS = 20_000  # labeled at once when clusters are named
 MAX_NAME = 60
 IDLE, PREPARING, TRAINING, EVALUATING, FAILED, CANCELLED = "idle", "preparing", "training", "evaluating", "failed", "cancelled"
+UNAVAILABLE = "unavailable"  # the recordings have nothing to learn from
 
 
 @dataclass
@@ -90,12 +91,12 @@ class Teaching:
             self._thread.submit(self._prepare)
 
     def train(self, annotators: Sequence[str] = ()) -> None:
-        """Train in the background on what is labelled so far.
+        """Train in the background on what is labeled so far.
 
         Parameters
         ----------
         annotators : sequence of str
-            Whose labels to use: of each recording, those of the first who labelled it. By default corrections, then other annotators.
+            Whose labels to use: of each recording, those of the first who labeled it. By default corrections, then other annotators.
 
         Raises
         ------
@@ -170,7 +171,7 @@ class Teaching:
             with suppress(RuntimeError):  # closed
                 self._thread.submit(self._prepare)  # after the training that interrupted it
         except EthobenchError as error:
-            self._progress = _Progress(FAILED, message=str(error))
+            self._progress = _Progress(FAILED if self.teacher.recordings else UNAVAILABLE, message=str(error))
         except Exception as error:
             self._progress = _Progress(FAILED, message=f"features cannot be computed: {describe_exception(error)}")
 
@@ -271,24 +272,24 @@ class Teaching:
         if decision == SKIPPED:
             self._skipped.add(bout.key)
             return
-        labelled = bout if adjusted is None else adjusted
-        recording.ethogram.code(labelled.behavior)
+        labeled = bout if adjusted is None else adjusted
+        recording.ethogram.code(labeled.behavior)
         if decision == REJECTED:
             change = partial(reject, start=bout.start, stop=bout.stop, behavior=bout.behavior, subject=bout.subject)
         else:
             change = partial(
                 mark,
-                start=labelled.start,
-                stop=labelled.stop,
-                behavior=labelled.behavior,
-                subject=labelled.subject,
-                target=labelled.target,
+                start=labeled.start,
+                stop=labeled.stop,
+                behavior=labeled.behavior,
+                subject=labeled.subject,
+                target=labeled.target,
                 exclusive=exclusive,
             )
         self._start_correction(index, annotator)
-        self.project.change(index, annotator, revision, lambda annotation: change(_checked(annotation, labelled)))
+        self.project.change(index, annotator, revision, lambda annotation: change(_checked(annotation, labeled)))
         suggested = None if adjusted is None else {"start": bout.start, "stop": bout.stop, "behavior": bout.behavior}
-        self.origins.add([self._origin(recording, annotator, labelled, decision, origin, suggested)])
+        self.origins.add([self._origin(recording, annotator, labeled, decision, origin, suggested)])
 
     def recorded_origins(self, index: int) -> list[dict[str, Any]]:
         """Return the decisions about suggested bouts of a recording."""
@@ -359,7 +360,7 @@ class Teaching:
         Returns
         -------
         dict
-            ``suggested`` or ``labelled``: the number of segments.
+            ``suggested`` or ``labeled``: the number of segments.
         """
         clusters = self.teacher.clusters(_checked_count(n, MAX_CLUSTERS), by_subject=by_subject)
         if not numbers or any(type(number) is not int or not 0 <= number < len(clusters) for number in numbers):
@@ -374,11 +375,11 @@ class Teaching:
             waiting = {candidate.key for candidate in self._queue}
             self._queue += [candidate for candidate in candidates if candidate.key not in waiting]
             return {"suggested": len(candidates)}
-        return {"labelled": sum(self._label_all(candidates, annotator))}
+        return {"labeled": sum(self._label_all(candidates, annotator))}
 
     def _label_all(self, candidates: Sequence[Candidate], annotator: str) -> list[int]:
         """Label segments of all recordings that are not observed yet; return the number in each recording."""
-        labelled = []
+        labeled = []
         for index, (identifier, recording) in enumerate(zip(self._ids, self.project.recordings, strict=True)):
             chosen = [candidate for candidate in candidates if candidate.recording == identifier]
             if not chosen or recording.locked or chosen[0].behavior not in recording.ethogram:
@@ -394,8 +395,8 @@ class Teaching:
 
             self.project.change(index, annotator, None, label)
             self.origins.add([self._origin(recording, annotator, each, ACCEPTED, CLUSTER) for each in added])
-            labelled.append(len(added))
-        return labelled
+            labeled.append(len(added))
+        return labeled
 
     # Saving
 
@@ -442,11 +443,11 @@ class Teaching:
             "recordings": cluster.n_recordings,
             "segments": len(cluster.segments),
             "examples": [self._segment_payload(segment) for segment in cluster.examples],
-            "labelled": self._labelled_behaviors(cluster),
+            "labeled": self._labeled_behaviors(cluster),
         }
 
-    def _labelled_behaviors(self, cluster: Cluster) -> dict[str, float]:
-        """Return the share of each behavior in the labelled bouts that overlap a cluster, largest first."""
+    def _labeled_behaviors(self, cluster: Cluster) -> dict[str, float]:
+        """Return the share of each behavior in the labeled bouts that overlap a cluster, largest first."""
         labels = self.labels()
         frames: dict[str, int] = {}
         for identifier in {segment.recording for segment in cluster.segments} & {*labels}:
@@ -546,7 +547,7 @@ def _read_signals(recording: OpenRecording) -> Any:
 
 def _history_row(quality: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of an evaluation that a chart over time needs."""
-    names = ("training", "labelled_bouts", "labelled_seconds", "f1", "bout_f1", "withheld")
+    names = ("training", "labeled_bouts", "labeled_seconds", "f1", "bout_f1", "withheld")
     f1 = {row["behavior"]: row["f1"] for row in quality["behaviors"]}
     return {**{name: quality[name] for name in names}, "behaviors": f1}
 

@@ -6,7 +6,7 @@ behavior), 409 (changed in the meantime, or a training is running) or 413 (too l
 ===========================================  =====================================================================================
 ``GET  /api/teacher``                        status, see below; poll it once per second while ``state`` is not ``idle``
 ``POST /api/teacher/prepare``                compute features in the background; the server does so when it starts
-``POST /api/teacher/train``                  ``{"annotators": ["anna"]}``: train on the labels of the first of these who labelled a
+``POST /api/teacher/train``                  ``{"annotators": ["anna"]}``: train on the labels of the first of these who labeled a
                                              recording (empty: corrections, then annotators); answers the status at once
 ``POST /api/teacher/cancel``                 cancel the training; the former predictions remain
 ``GET  /api/teacher/review?n=20&annotator=`` bouts to review, best first: ``[{recording, start, stop, behavior, subject, target,
@@ -21,10 +21,10 @@ behavior), 409 (changed in the meantime, or a training is running) or 413 (too l
 ``POST /api/teacher/similar``                ``{"recording": 0, "start": 10, "stop": 40, "n": 20, "subject": null}``: segments of all
                                              recordings, nearest first: ``[{recording, start, stop, subject, similarity}]``
 ``GET  /api/teacher/clusters?n=12&by=``      clusters, largest first: ``[{number, share, recordings, segments, examples: [segment],
-                                             labelled: {behavior: share}}]``; ``by=subject`` for segments of single animals
+                                             labeled: {behavior: share}}]``; ``by=subject`` for segments of single animals
 ``POST /api/teacher/clusters``               name clusters: ``{"n": 12, "by": "", "clusters": [3, 5], "behavior": "rearing",
                                              "annotator": "anna", "as": "suggestions"}`` or ``"as": "labels"``; the behavior must
-                                             be in the ethogram. Answers ``{"suggested": 17}`` or ``{"labelled": 17}``
+                                             be in the ethogram. Answers ``{"suggested": 17}`` or ``{"labeled": 17}``
 ``POST /api/teacher/save``                   ``{"name": "first model"}``: save a model folder; answers ``{"folder": "..."}``
 ===========================================  =====================================================================================
 

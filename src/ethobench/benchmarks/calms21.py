@@ -28,7 +28,10 @@ TASKS = (1, 2, 3)
 SEEDS = (42, 43, 44, 45, 46)
 SUITES = ("calms21", "ethobench", "banos")
 AUGMENTED = "augmented"
-RECIPES = ("paper", "code")
+FAST = "fast"
+RECIPES = ("code", "paper", FAST)
+FAST_PARAMS: Mapping[str, Mapping[str, Any]] = {"conv1d": {"frames_per_example": 20, "batch": 64}}
+"""Networks that can be trained on frames in a row, which share computations, about nine times as fast."""
 ZERO_SHOT, FINE_TUNED, CONDITIONED = "zero-shot", "fine-tuned", "conditioned"
 CLASS_WEIGHTS = {
     "approach": 20.0,
@@ -80,8 +83,9 @@ class Calms21Options(ModelOptions):
     share: float = option(1.0, "Share of the training videos of task 1 to use: 1, or 0.8 as in the published validation runs.")
     recipe: str = option(
         "code",
-        "Tasks 2 and 3 as in the published code, which gave the published scores, or as in the paper, with other windows, augmentation, "
-        "class weights and fine-tuning.",
+        "Tasks 2 and 3 as in the published code, which gave the published scores; or as in the paper, with other windows, augmentation, "
+        "class weights and fine-tuning; or fast: as in the code, but conv1d learns from 20 frames in a row, about nine times as fast. Not "
+        "for comparisons with published scores.",
         choices=RECIPES,
     )
 
@@ -91,6 +95,10 @@ class Calms21Options(ModelOptions):
             raise NotFoundError(f"`tasks` must be 1, 2 or 3, got {', '.join(wrong)}")
         if not 0 < self.share <= 1:
             raise EthobenchError(f"`share` must be > 0 and <= 1, got {self.share}")
+
+    def fast_params(self, model: str) -> dict[str, Any]:
+        """Return the hyper-parameters with which the fast recipe trains a model; empty for other recipes and models."""
+        return dict(FAST_PARAMS.get(model, {})) if self.recipe == FAST else {}
 
 
 @register_benchmark(NAME)
@@ -102,7 +110,12 @@ class Calms21(Benchmark):
 
 Task 1 is classification, task 2 adapts to the style of each annotator, task 3 learns new behaviors from few videos.
 
+As published, this takes days on a processor; the expected time is printed before it starts. The recipe fast trains the same conv1d on
+frames in a row.
+
 Example: [bold]ethobench run calms21 --tasks 1,2,3 --store runs/calms21[/bold]
+
+Faster: [bold]ethobench run calms21 --recipe fast --store runs/calms21[/bold]
 """
     Options = Calms21Options
     options: Calms21Options
@@ -148,6 +161,8 @@ def _task1_job(
     data: Dataset, model: str, setting: Setting, params: Mapping[str, Any], seed: int, options: Calms21Options, keep: tuple[str, ...] = ()
 ) -> Job:
     train = recordings_of(data, "train")
+    if options.fast_params(model):
+        params, setting = {**params, **options.fast_params(model)}, replace(setting, recipe=FAST)
     if options.share < 1:
         train = select_share(data, train, options.share, seed)
         setting = replace(setting, train_share=options.share)
@@ -161,7 +176,7 @@ def _task1_job(
         seed=seed,
         suites=SUITES,
         setting=setting,
-        keep=("model",) if setting == Setting(AUGMENTED) else keep,
+        keep=("model",) if setting in (Setting(AUGMENTED), Setting(AUGMENTED, recipe=FAST)) else keep,
     )
 
 
@@ -188,22 +203,24 @@ class _Transfer:
         if failed := [result.error for result in results if result.error]:
             raise EthobenchError(f"task {self.task} cannot start: training of its network on task 1 failed ({failed[0]})")
         shape = {name: value for name, value in params.items() if name in ("past", "future", "frame_stride", "augment")}
-        shared = {**shape, **self.options.params_of(self.model), "recipe": self.options.recipe}
+        recipe = "code" if self.options.recipe == FAST else self.options.recipe
+        shared = {**shape, **self.options.fast_params(self.model), **self.options.params_of(self.model), "recipe": recipe}
         groups = groups_with_both_splits(self.data)
         if self.task == 3:
             yield [self._new_behavior(group, job, shared) for group in groups for job in pretrained]
             return
+        fast = self.options.fast_params(self.model)
+        conditioned_params = {name: value for name, value in shared.items() if name not in fast} | CONDITIONED_PARAMS
         jobs, conditioned = [], {}
         for job in pretrained:
             for group in groups:
                 jobs += [self._style(group, job, shared, ZERO_SHOT), self._style(group, job, shared, FINE_TUNED)]
-            conditioned[job.seed] = self._conditioned_training(groups[0], job, shared)
+            conditioned[job.seed] = self._conditioned_training(groups[0], job, conditioned_params)
         yield [*jobs, *conditioned.values()]
-        yield [
-            self._style(group, conditioned[seed], {**shared, **CONDITIONED_PARAMS}, CONDITIONED)
-            for seed in self.options.seeds
-            for group in groups
-        ]
+        yield [self._style(group, conditioned[seed], conditioned_params, CONDITIONED) for seed in self.options.seeds for group in groups]
+
+    def _setting(self, **fields: Any) -> Setting:
+        return Setting("", recipe=FAST if self.options.fast_params(self.model) else "", **fields)
 
     def _style(self, annotator: str, initial: Job, params: Mapping[str, Any], transfer: str) -> Job:
         """Learn one annotator's style from their videos (fine-tuned), or use the initial network unchanged."""
@@ -220,19 +237,19 @@ class _Transfer:
             suites=SUITES,
             annotator=annotator,
             train_annotator="all" if is_conditioned else "",
-            setting=Setting("", annotator=annotator, transfer=transfer),
+            setting=self._setting(annotator=annotator, transfer=transfer),
             initial_job=initial.key,
         )
 
     def _conditioned_training(self, annotator: str, initial: Job, params: Mapping[str, Any]) -> Job:
         """Train one network on all annotators, conditioned on the annotator."""
-        job = self._style(annotator, initial, {**params, **CONDITIONED_PARAMS}, FINE_TUNED)
+        job = self._style(annotator, initial, params, FINE_TUNED)
         return replace(
             job,
             train=tuple(recordings_of(self.data, "train")),
             train_annotator="all",
             stage=PRETRAINING,
-            setting=Setting("", transfer=CONDITIONED),
+            setting=self._setting(transfer=CONDITIONED),
             keep=("model",),
         )
 
@@ -253,7 +270,7 @@ class _Transfer:
             suites=SUITES,
             annotator=group,
             behaviors=tuple(names),
-            setting=Setting("", behavior=behavior, transfer=FINE_TUNED),
+            setting=self._setting(behavior=behavior, transfer=FINE_TUNED),
             initial_job=initial.key,
         )
 

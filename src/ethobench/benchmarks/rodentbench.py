@@ -1,7 +1,7 @@
 """Rodent-Bench: multimodal LLMs annotate videos, scored second by second and compared with chance.
 
-Every video is one job. An LLM sees it alone, or with worked examples from the other videos of its dataset; chance models are fitted to the
-other videos. The short version ends each video after 599 seconds, the long version does not.
+Every video is one job. An LLM sees it alone, or with worked examples from the other videos of its dataset; chance models, and a supervised
+model on motion features, are fitted to the other videos. The short version ends each video after 599 seconds, the long version does not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ethobench.benchmarks.rodentbench_tables import NAME, layout_summary, summar
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.datasets import load_dataset, split_name
-from ethobench.datasets.rodentbench import SETS, VERSIONS
+from ethobench.datasets.rodentbench import SETS, VERSIONS, features_folder
 from ethobench.mllm.annotate import send_requests
 from ethobench.mllm.cost import Budget
 from ethobench.mllm.model import Mllm
@@ -24,9 +24,12 @@ from ethobench.mllm.runner import BatchRunner, RequestRunner
 from ethobench.models import CONSENSUS
 from ethobench.runs import Job, JobPlan, Setting, Store, hash_files
 from ethobench.runs.plan import plan_at_once
+from ethobench.training.video_embedding import embed_videos
 
 DATASETS = tuple(f"{NAME}/{name}" for name in SETS)
 PROVIDERS = ("", "gemini", "openai", "replay")
+SUPERVISED = ("", "boost", "tcn", "auto")
+MOTION = "motion"
 READINGS = ("repair", "published")
 CHANCE_DRAWS = {"majority": 1, "random": 5, "renewal": 5}
 """Number of draws of each kind of chance, as published."""
@@ -42,6 +45,9 @@ class RodentBenchOptions(BenchmarkOptions):
         (), "Models of the provider, separated by commas. With the provider replay: folders of stored answers."
     )
     answers: Path | None = option(None, "Folder of stored answers, for the provider replay.")  # noqa: RUF009
+    supervised: str = option(
+        "", "Model that is trained on motion features of the other videos, for comparison: boost, tcn or auto.", choices=SUPERVISED
+    )
     versions: tuple[str, ...] = option(VERSIONS, "short, long, or both, separated by commas.", choices=VERSIONS)
     shots: int = option(0, "Number of worked examples in each prompt.", minimum=0)
     reading: str = option("repair", "How answers are parsed: repair (repair what can be repaired), or published.", choices=READINGS)
@@ -82,6 +88,9 @@ Example: [bold]ethobench run rodentbench --provider gemini --models gemini-2.5-f
 
     def jobs(self, store: Store | None = None, *, n_workers: int = 1, report: Callable[[str], None] = lambda _: None) -> Iterator[JobPlan]:
         """Send all requests, within the maximum cost, and yield the plan of the jobs that score the answers."""
+        if self.options.supervised:
+            for name in _dataset_names(self.options.datasets):
+                embed_dataset(load_dataset(name), name, report)
         planned = self.plan_jobs()
         spent = request_answers(planned, max_cost=self.options.max_cost, batch=self.options.batch, report=report)
         if spent:
@@ -94,16 +103,18 @@ Example: [bold]ethobench run rodentbench --provider gemini --models gemini-2.5-f
         planned = []
         for name in _dataset_names(options.datasets):
             for version in options.versions:
-                data = load_dataset(name, version=version)
                 for system in self.systems():
+                    data = load_dataset(name, version=version, **system.options)
                     for draw in range(system.draws):
                         planned += _system_jobs(data, name, version, system, options.annotator, options.seed + draw)
         return planned
 
     def systems(self) -> list[AnnotatingSystem]:
-        """Return the systems that are compared: the three kinds of chance, and the provider's models."""
+        """Return the systems that are compared: the three kinds of chance, a supervised model, and the provider's models."""
         options = self.options
         systems = [AnnotatingSystem(f"chance: {kind}", "chance", {"kind": kind}, draws) for kind, draws in CHANCE_DRAWS.items()]
+        if options.supervised:
+            systems.append(AnnotatingSystem(f"{options.supervised} on motion features", options.supervised, options={"features": MOTION}))
         for name in (options.models or ("",)) if options.provider else ():
             model = "" if options.provider == "replay" else name
             params: dict[str, Any] = {"provider": options.provider, "model": model, "shots": options.shots, "rule": options.reading}
@@ -123,22 +134,53 @@ class AnnotatingSystem:
     ----------
     label : str
         Name in the results.
-    model : {"mllm", "chance"}
+    model : str
+        ``"mllm"``, ``"chance"``, or a supervised model.
     params : mapping
         Hyper-parameters of the model.
     draws : int
         Number of times it annotates each video, with different seeds.
+    options : mapping
+        Options of the dataset beside its version.
     """
 
     label: str
     model: str = "mllm"
     params: Mapping[str, Any] = field(default_factory=dict)
     draws: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def setting(self, version: str) -> Setting:
         """Return the setting of a job."""
         reading = "published reading" if self.params.get("rule") == "published" else ""
         return Setting(version, system=self.label, shots=self.params.get("shots", 0), reading=reading)
+
+
+def embed_dataset(data: Dataset, name: str, report: Callable[[str], None] = lambda _: None) -> None:
+    """Compute motion features of all videos of a dataset, where they are not in the cache.
+
+    Parameters
+    ----------
+    data : Dataset
+        The long version.
+    name : str
+        Such as ``"rodentbench/freezing"``.
+    report : callable
+        Called with lines of text.
+
+    Raises
+    ------
+    EthobenchError
+        If a recording has no video, or a video cannot be read.
+    """
+    folder = features_folder(name.partition("/")[2], data.version.partition("-")[0])
+    for number, recording in enumerate(data, start=1):
+        if recording.video is None or recording.video.stem != recording.id:
+            raise EthobenchError(f"{name}: a supervised model needs the video of {recording.id!r}, named like its annotation")
+        for result in embed_videos([recording.video], folder):
+            if result.status == "failed":
+                raise EthobenchError(f"{name}: {result.error}")
+            report(f"motion features of video {number} of {len(data)}: {recording.id} {result.status}")
 
 
 def request_answers(
@@ -224,7 +266,7 @@ def _system_jobs(data: Dataset, name: str, version: str, system: AnnotatingSyste
                 (recording.id,),
                 params,
                 dataset=name,
-                options={"version": version},
+                options={"version": version, **system.options},
                 seed=seed,
                 suites=(NAME,) if params.get("rule") == "published" else (NAME, "ethobench"),
                 annotator=annotator,

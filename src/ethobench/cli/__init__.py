@@ -16,9 +16,11 @@ from ethobench.cli import (
     budget,
     clean,
     clips,
+    compare,
     convert,
     datasets,
     demo,
+    embed,
     formats,
     inspect,
     models,
@@ -64,8 +66,8 @@ def _options(version: bool = typer.Option(False, "--version", callback=_show_ver
 
 COMMANDS = {
     "Files": (demo, inspect, convert, formats, view, clips, clean),
-    "Score": (score, agreement, budget, movement, plot),
-    "Annotate": (models, train, predict, pretrain, annotate),
+    "Score": (score, agreement, budget, movement, compare, plot),
+    "Annotate": (models, train, predict, embed, pretrain, annotate),
     "Benchmark": (status, results, published, report),
 }
 for purpose, commands in COMMANDS.items():

@@ -113,7 +113,7 @@ def run(
     rows = (
         _transition_rows(recordings, paths, pooled)
         if transitions
-        else _budget_rows(recordings, paths, pooled, groups, bin, _zone_options(point, animal) if zones else None)
+        else _budget_rows(recordings, paths, pooled, groups, bin, make_zone_options(point, animal) if zones else None)
     )
     if not rows:
         raise EthobenchError(f"{', '.join(map(str, paths))}: no behavior is annotated, so there is no time budget")
@@ -145,7 +145,8 @@ def _check_combination(confusion: Path | None, groups: Sequence[str], bin: str |
         raise typer.BadParameter("cannot be combined with --confusion, --by, --bin or --zones", param_hint="--transitions")
 
 
-def _zone_options(point: str | None, animal: str | None) -> ZoneOptions:
+def make_zone_options(point: str | None, animal: str | None) -> ZoneOptions:
+    """Return the options of zones from those of the command line."""
     from ethobench.analysis.zones import ZoneOptions
 
     return ZoneOptions(animal=animal or "") if point is None else ZoneOptions(point, animal=animal or "")

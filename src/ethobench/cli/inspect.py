@@ -102,7 +102,7 @@ def _is_manifest(path: Path) -> bool:
     return (
         path.is_file()
         and "recording" in (names := {n.lower() for n in Head(path).header})
-        and bool({"signals", "annotations", "video"} & names)
+        and bool({"signals", "annotations", "video", "features"} & names)
     )
 
 
@@ -129,6 +129,7 @@ def describe_recording(recording: Recording) -> dict[str, Any]:
         "rate": rate,
         "seconds": None if length is None or not rate else length / rate,
         "signals": None if recording.signals is None else repr(recording.signals),
+        "features": None if recording.features is None else repr(recording.features),
         "annotators": {name: describe_annotation(a) for name, a in recording.annotations.items()},
         "notes": [str(note) for note in (*recording.notes, *identity_swap_notes(recording))],
     }
@@ -191,8 +192,8 @@ def _print(result: dict[str, Any]) -> None:
         print_wrapped(["no recordings: the file has no observations, so there is nothing to read yet"])
     for recording in result["recordings"]:
         print_wrapped([f"{recording['id']}: {_describe_length(recording)}"])
-        if recording["signals"]:
-            print_wrapped([recording["signals"]], DEEPER)
+        for text in filter(None, (recording["signals"], recording["features"])):
+            print_wrapped([text], DEEPER)
         for name, a in recording["annotators"].items():
             _print_annotation(name, a)
         if not recording["signals"] and not recording["annotators"]:

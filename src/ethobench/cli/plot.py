@@ -27,7 +27,7 @@ OPTIONS = {
     "behavior": ("ethogram", "raster", "durations", "trajectory", "reliability", "group_comparison"),
     "by": ("budget",),
     "groups": ("group_comparison",),
-    "measure": ("agreement", "learning_curve"),
+    "measure": ("agreement", "learning_curve", "group_comparison"),
     "model": ("confusion", "reliability", "learning_curve"),
     "dataset": ("confusion", "reliability", "learning_curve"),
     "keypoint": ("occupancy", "trajectory"),
@@ -59,7 +59,10 @@ def run(
         str | None, typer.Option(help="Column of the study that names the group, such as treatment.", metavar="COLUMN")
     ] = None,
     measure: Annotated[
-        str | None, typer.Option(help="agreement: kappa, f1 or agreement. learning_curve: a measure such as f1.", metavar="NAME")
+        str | None,
+        typer.Option(
+            help="agreement: kappa, f1 or agreement. learning_curve: such as f1. group_comparison: such as rate_per_min.", metavar="NAME"
+        ),
     ] = None,
     model: Annotated[str | None, typer.Option(help="Only this model of a store.", metavar="NAME")] = None,
     dataset: Annotated[str | None, typer.Option(help="Only this dataset of a store.", metavar="NAME")] = None,
@@ -85,7 +88,7 @@ def run(
     from ethobench.cli.output import echo
     from ethobench.core.files import check_new_path
     from ethobench.figures.plots import save
-    from ethobench.figures.plots.style import FORMATS
+    from ethobench.figures.plots.style import FORMATS, figure_of
 
     if kind not in KINDS:
         raise typer.BadParameter(f"{kind!r} is none of {', '.join(KINDS)}", param_hint="KIND")
@@ -101,7 +104,7 @@ def run(
     if csv is not None:
         _write_csv(csv, request.table, overwrite=overwrite)
     save(drawn, out, overwrite=overwrite)
-    millimeters = drawn.get_figure(root=True).get_size_inches() * 25.4  # type: ignore[union-attr]
+    millimeters = figure_of(drawn).get_size_inches() * 25.4
     echo(f"{out}: {millimeters[0]:.0f} x {millimeters[1]:.0f} mm")
 
 
@@ -269,22 +272,30 @@ class Request:
         return chosen, where
 
     def _groups(self) -> tuple[Any, dict[str, Any]]:
-        from ethobench.figures.plots.tables import group_table
+        from ethobench.analysis.groups import compare_groups
 
         if not self.groups:
             raise typer.BadParameter("name the column of the study that has the groups, such as treatment", param_hint="--groups")
         recordings = [recording for recording in self._recordings(annotations_only=True) if recording.annotations]
-        self.table = group_table(recordings, self.groups, annotator=self._annotator)
-        return self.table, {"behaviors": self.behaviors}
+        measure = self.measure or "share"
+        result = compare_groups(recordings, self.groups, measures=measure, behaviors=self.behaviors, annotator=self._annotator)
+        self.table = [
+            {"individual": unit, "group": name, "behavior": row["behavior"], "measure": measure, "value": value}
+            for row in result["rows"]
+            for name, group in row["groups"].items()
+            for unit, value in group["values"].items()
+        ]
+        return result, {"measure": measure}
 
 
 def _fitted(kind: str, source: Any, options: Mapping[str, Any], width: float, height: float | None) -> Axes:
     """Draw at the width that was asked for, and at the height that the figure has by default."""
     from ethobench import plot
+    from ethobench.figures.plots.style import figure_of
 
     draw = getattr(plot, kind)
     if height is None:
-        default = draw(source, **options).get_figure(root=True).get_size_inches() * 25.4
+        default = figure_of(draw(source, **options)).get_size_inches() * 25.4
         is_map = kind in ("occupancy", "trajectory", "reliability")
         height = float(default[1]) * (width / float(default[0]) if is_map else 1.0)
     return draw(source, plot.figure(width, height).add_subplot(), **options)  # type: ignore[no-any-return]

@@ -33,7 +33,8 @@ def run(
     """Pre-train a network on recordings without annotations, to initialize models with `train --init`.
 
     Tags: the encoder of model harnet is trained to detect transformed windows of acceleration. Poses: the convolutions of model conv1d are
-    trained on self-supervised tasks. Held-out individuals decide when to stop.
+    trained on self-supervised tasks. Held-out individuals decide when to stop, and how well they are predicted is printed. Pre-training
+    helps where labels are few, and not always: compare with a model without it.
 
     Example: [bold]ethobench pretrain my_tags/ --out models/encoder[/bold]
     """
@@ -52,9 +53,12 @@ def run(
     model = "conv1d" if has_poses else "harnet"
     if has_poses:
         names = [name.strip() for name in (tasks or TASKS).split(",")]
-        pretrain_poses(data, out, tasks=names, epochs=epochs, seed=seed, progress=_EpochPrinter())
+        card = pretrain_poses(data, out, tasks=names, epochs=epochs, seed=seed, progress=_EpochPrinter())
     else:
-        pretrain(data, out, config=config or CONFIG, epochs=epochs, seed=seed, progress=_EpochPrinter())
+        card = pretrain(data, out, config=config or CONFIG, epochs=epochs, seed=seed, progress=_EpochPrinter())
+    echo("On held-out individuals:", err=True)
+    for task, held_out in card["held_out"].items():
+        echo(f"  {task}: {held_out['metric']} {held_out['value']:.2f} (chance {held_out['chance']:.2f})", err=True)
     echo(f"{out}: use it with: ethobench train DATASET --model {model} --init {out} --out MODEL_DIR")
 
 

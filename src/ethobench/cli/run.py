@@ -93,6 +93,7 @@ def make_command(benchmark: type[Benchmark]) -> Any:
 
 def run_benchmark(benchmark: Benchmark, options: RunOptions) -> None:
     """Run a benchmark, and print its progress and a summary."""
+    from ethobench.benchmarks.expected_time import estimate_time, peek_all
     from ethobench.cli.progress import show_run_progress
     from ethobench.runs import Engine, Store, WorkerOptions
     from ethobench.runs.executors import CERTIFICATES
@@ -103,6 +104,9 @@ def run_benchmark(benchmark: Benchmark, options: RunOptions) -> None:
         raise typer.BadParameter(f"must be {' or '.join(KEEPABLE)}, got {', '.join(wrong)}", param_hint="--keep")
     store = Store(options.store)
     plans = list(benchmark.jobs(store, n_workers=options.n_workers, report=echo))
+    jobs, plans = peek_all(plans)
+    if expected := estimate_time(jobs, store).describe(options.n_workers):
+        echo(expected)
     worker_options = WorkerOptions(keep=keep, data=os.environ.get("ETHOBENCH_DATA", ""))
     try:
         with options.pool(options.workers, store.root / CERTIFICATES) as pool, show_run_progress() as report:

@@ -122,7 +122,9 @@ def _by_reason(draft: StudyDraft) -> dict[str, list[str]]:
 
 def _files(row: Mapping[str, str]) -> str:
     """Return the names of the files of a row, without folders."""
-    return " + ".join(dict.fromkeys(row[column].rpartition("/")[2] for column in ("signals", "annotations", "video") if row.get(column)))
+    return " + ".join(
+        dict.fromkeys(row[column].rpartition("/")[2] for column in ("signals", "annotations", "video", "features") if row.get(column))
+    )
 
 
 def _print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -192,7 +194,7 @@ def _next_command(result: StudyCheck, folder: Path) -> str:
 def _print_summary(summary: dict[str, Any]) -> None:
     """Print what a study has, in at most 80 columns."""
     frames, hours = summary["frames"], summary["seconds"] / 3600
-    with_files = [f"{summary[f'with_{kind}']} with {kind}" for kind in ("signals", "video") if summary[f"with_{kind}"]]
+    with_files = [f"{summary[f'with_{kind}']} with {kind}" for kind in ("signals", "features", "video") if summary[f"with_{kind}"]]
     _print_field("recordings", "; ".join([str(summary["recordings"]), *with_files]))
     _print_field("individuals", str(summary["individuals"]))
     duration = f"{hours:.2f} h" if hours >= 1 else f"{summary['seconds'] / 60:.1f} min"

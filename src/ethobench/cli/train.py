@@ -93,7 +93,7 @@ def run(
         options["rename"] = parse_renames(rename)
     cross_validation = None
     try:
-        with TrainingProgress(deadline) as progress, _shared_features(out, deadline):
+        with TrainingProgress(deadline) as progress, _shared_features():
             data = select_annotated(load_dataset(dataset, **options), annotator)
             if not no_evaluate:
                 shared = {"params": params, "options": options, "annotator": annotator, "split": split, "seed": seed}
@@ -191,15 +191,12 @@ def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, p
 
 
 @contextmanager
-def _shared_features(out: Path, deadline: Deadline) -> Iterator[None]:
-    """Cache features for all trainings where time is limited, in a temporary folder beside the model."""
-    from ethobench.core.files import temporary_folder
+def _shared_features() -> Iterator[None]:
+    """Cache features for all trainings of this command, and for later ones."""
     from ethobench.features.cache import feature_cache
+    from ethobench.formats.parse_cache import cache_folder
 
-    if not deadline.is_limited:
-        yield
-        return
-    with temporary_folder(out.parent, mode=0o700) as folder, feature_cache(folder):
+    with feature_cache(cache_folder() / "features"):
         yield
 
 

@@ -74,7 +74,8 @@ class Recording:
     signals : Signals, Poses or a function that loads them, optional
         Loaded on first access.
     features : Signals or a function that loads them, optional
-        Per-frame features that came with the data, in addition to the signals.
+        Per-frame features in addition to the signals, one row per frame. Models use those whose channels begin with ``features/``,
+        as in a study with a column ``features``.
     annotations : mapping of str to Annotation
         By annotator name.
     video : Path, optional

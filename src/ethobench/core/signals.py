@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ethobench.core.errors import MismatchError, NotFoundError
 
 Array: TypeAlias = NDArray[Any]
+FEATURE_PREFIX = "features/"
+"""Start of the names of per-frame features, which tells them apart from channels and keypoints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +26,8 @@ class Signals:
     channels : tuple of str
     rate : float
         Samples per second.
+    extra : Signals, optional
+        Per-frame features of the same frames, where a model uses them together with the channels.
 
     Examples
     --------
@@ -34,10 +38,12 @@ class Signals:
     values: Array
     channels: tuple[str, ...]
     rate: float
+    extra: Signals | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[1] != len(self.channels):
             raise MismatchError(f"signals of shape {self.values.shape} for {len(self.channels)} channels")
+        _check_extra(self.extra, len(self))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -47,7 +53,12 @@ class Signals:
 
     def __getitem__(self, frames: slice) -> Signals:
         """Return a slice of frames, without a copy."""
-        return Signals(self.values[frames], self.channels, self.rate)
+        return Signals(self.values[frames], self.channels, self.rate, None if self.extra is None else self.extra[frames])
+
+    @property
+    def is_features(self) -> bool:
+        """Whether these are per-frame features, such as embeddings of a video, and not channels of a tag."""
+        return bool(self.channels) and all(name.startswith(FEATURE_PREFIX) for name in self.channels)
 
     def channel(self, name: str) -> Array:
         """Return one channel by name (n_frames,)."""
@@ -92,6 +103,8 @@ class Poses:
     individuals, keypoints : tuple of str
     rate : float or None
         Frames per second; None if unknown.
+    extra : Signals, optional
+        Per-frame features of the same frames, where a model uses them together with the poses.
 
     Examples
     --------
@@ -104,6 +117,7 @@ class Poses:
     individuals: tuple[str, ...]
     keypoints: tuple[str, ...]
     rate: float | None = None
+    extra: Signals | None = None
 
     def __post_init__(self) -> None:
         expected = (len(self.positions), len(self.individuals), len(self.keypoints))
@@ -111,6 +125,7 @@ class Poses:
             raise MismatchError(f"positions of shape {self.positions.shape} for {expected[1]} individuals with {expected[2]} keypoints")
         if self.confidence.shape != expected:
             raise MismatchError(f"confidence of shape {self.confidence.shape} for positions of shape {self.positions.shape}")
+        _check_extra(self.extra, len(self))
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -122,7 +137,8 @@ class Poses:
 
     def __getitem__(self, frames: slice) -> Poses:
         """Return a slice of frames, without a copy."""
-        return Poses(self.positions[frames], self.confidence[frames], self.individuals, self.keypoints, self.rate)
+        extra = None if self.extra is None else self.extra[frames]
+        return Poses(self.positions[frames], self.confidence[frames], self.individuals, self.keypoints, self.rate, extra)
 
     @property
     def missing(self) -> float:
@@ -134,6 +150,11 @@ class Poses:
         axes = "xyz"[: self.positions.shape[3]]
         names = tuple(f"{i}/{k}/{axis}" for i in self.individuals for k in self.keypoints for axis in axes)
         return Signals(self.positions.reshape(len(self), -1), names, self.rate or 1.0)
+
+
+def _check_extra(extra: Signals | None, n_frames: int) -> None:
+    if extra is not None and len(extra) != n_frames:
+        raise MismatchError(f"features of {len(extra)} frames for signals of {n_frames}")
 
 
 def _few(names: tuple[str, ...], kind: str) -> str:

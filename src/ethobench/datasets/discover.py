@@ -301,15 +301,25 @@ def _name_annotator(groups: Sequence[Group], annotator: str) -> None:
 
 
 def _without_incomplete(scan: Scan, groups: Sequence[Group]) -> list[Group]:
-    """Leave out recordings without poses or signals if others have both poses and annotations, since a model cannot use them."""
-    if not any(_has_signals(group) and _has_annotations(group) for group in groups):
+    """Leave out recordings without poses, signals or features if others have them and annotations, since a model cannot use them."""
+    if not any(_is_usable(scan, group) and _has_annotations(group) for group in groups):
         return list(groups)
     for group in groups:
-        if not _has_signals(group):
+        if not _is_usable(scan, group):
             missing = "no poses or signals" if _has_annotations(group) else "no poses, signals or annotations"
             for item in group.items:
                 scan.skip(item.path, f"{missing} of the name {group.name!r}{_similar(group, groups)}")
-    return [group for group in groups if _has_signals(group)]
+    return [group for group in groups if _is_usable(scan, group)]
+
+
+def _is_usable(scan: Scan, group: Group) -> bool:
+    return _has_signals(group) or bool(_features(scan, group))
+
+
+def _features(scan: Scan, group: Group) -> list[Path]:
+    """Return the features of the video of a recording, or, without a video, those named like the recording."""
+    video = next((item for item in group.items if item.is_video), None)
+    return scan.features.get(recording_name(video.path) if video is not None else group.name, [])
 
 
 def _match(scan: Scan, notes: list[Note]) -> list[Group]:
@@ -458,6 +468,7 @@ def _rows(scan: Scan, group: Group, common: dict[str, str], annotators: Annotato
         **common,
         "signals": "" if signals is None else scan.relative(signals).as_posix(),
         "video": "" if video is None else scan.relative(video).as_posix(),
+        "features": ";".join(path.relative_to(scan.folder).as_posix() for path in _features(scan, group)),
     }
     rows = []
     for item in group.items:

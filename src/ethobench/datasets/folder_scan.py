@@ -21,6 +21,7 @@ from ethobench.core.files import TEMPORARY_PREFIX
 from ethobench.core.messages import Message
 from ethobench.core.recording import Data
 from ethobench.core.video import VIDEO_SUFFIXES
+from ethobench.datasets.frame_features import embedded_video
 from ethobench.datasets.loose_files import Item, items_of_recordings, recording_name
 from ethobench.datasets.manifest_tables import CORRECTIONS, ETHOGRAM, KEYPOINTS, MANIFEST
 from ethobench.formats import Format, detect, formats, read_at_rate
@@ -74,6 +75,8 @@ class Scan:
         Number of recordings (observations, streams, ...) in each file, except videos.
     n_files : int
         Number of files, used or not.
+    features : dict of str to list of Path
+        Files of features from `ethobench embed`, by the name of their video without its suffix.
     """
 
     folder: Path
@@ -82,6 +85,7 @@ class Scan:
     formats: dict[Path, str] = field(default_factory=dict)
     n_recordings: dict[Path, int] = field(default_factory=dict)
     n_files: int = 0
+    features: dict[str, list[Path]] = field(default_factory=dict)
 
     def skip(self, path: Path, reason: object) -> None:
         """Add a file that is not used."""
@@ -162,6 +166,11 @@ def _items(scan: Scan, path: Path, rate: float | None, detector: _Detector, opti
     """Return the items of one file."""
     if path.suffix.lower() in VIDEO_SUFFIXES:
         return [Item(0, path, recording_name(path))]
+    if path.name.endswith(".npy.json") and path.with_suffix("").is_file():
+        return []  # states what the features are
+    if (video := embedded_video(path)) is not None:
+        scan.features.setdefault(recording_name(Path(video)), []).append(path)
+        return []
     reader = detector.detect(path)
     scan.formats[path] = reader.name
     if "annotations" in reader.contents:

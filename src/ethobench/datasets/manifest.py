@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ethobench.core import Annotation, ClockOrigin, Dataset, Ethogram, Recording
+from ethobench.core import Annotation, ClockOrigin, Dataset, Ethogram, Recording, Signals
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
 from ethobench.core.ethogram import check_renames, join_ethograms
 from ethobench.core.recording import DEFAULT_ANNOTATOR, align_start, match_length
+from ethobench.datasets.frame_features import open_features
 from ethobench.datasets.labeled_behaviors import StudyLists
 from ethobench.datasets.manifest_tables import (
     COLUMNS,
@@ -30,13 +31,13 @@ from ethobench.datasets.manifest_tables import (
 )
 from ethobench.datasets.signals import OpenedSignals, open_signals
 from ethobench.datasets.video_clock import VideoClock, fit_to_video, read_video_clock
-from ethobench.datasets.zones import ZONES, check_recordings, read_zones, zones_of
+from ethobench.datasets.zones import ZONES, Zone, check_recordings, read_zones, zones_of
 from ethobench.formats import detect, read_at_rate
 from ethobench.formats.channel_units import note_different_units
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.formats.reader_options import check_options, entries_with, options_for
 
-PER_RECORDING = ("individual", "signals", "rate", "split", "fold", "video", "video_offset", *NUMBERS)
+PER_RECORDING = ("individual", "signals", "rate", "split", "fold", "video", "video_offset", "features", "features_rate", *NUMBERS)
 """Columns that must agree in all rows of a recording."""
 
 
@@ -111,7 +112,7 @@ def read_study(
         check_renames(rename, [ethogram or Ethogram([]), *(a.ethogram for r in recordings for a in r.annotations.values())])
     recordings = _rename(recordings, aliases, rename or {})
     lists.rename(aliases, rename or {})
-    recordings = _with_zones(recordings, path.parent / ZONES, list(rows_of), problems, keep_going=keep_going)
+    recordings = _with_zones(recordings, path.parent, rows_of, problems, keep_going=keep_going)
     note_different_units(recordings)
     _note_missing_scale(recordings, rows)
     ethogram = _study_ethogram(ethogram, session, recordings, lists, rename or {})
@@ -144,17 +145,23 @@ def _read_ethogram(
         return None, {}
 
 
-def _with_zones(recordings: list[Recording], path: Path, names: list[str], problems: Problems, *, keep_going: bool) -> list[Recording]:
-    """Add the zones of each recording to its metadata, if there is a ``zones.csv``."""
-    if not path.is_file():
-        return recordings
-    try:
-        zones = read_zones(path)
-        check_recordings(zones, names, path)
-    except FormatError as error:
-        if not keep_going:
-            raise
-        problems.add(ZONES, f"{error.location}: {error.message}" if error.location else error.message)
+def _with_zones(
+    recordings: list[Recording], folder: Path, rows_of: Mapping[str, list[ManifestRow]], problems: Problems, *, keep_going: bool
+) -> list[Recording]:
+    """Add the zones of each recording to its metadata: those of ``zones.csv``, and those that were drawn in the viewer."""
+    zones: tuple[Zone, ...] = ()
+    if (folder / ZONES).is_file():
+        try:
+            zones = read_zones(folder / ZONES)
+            if any(row["signals"] for rows in rows_of.values() for row in rows):  # a folder of corrections may have zones of others
+                check_recordings(zones, list(rows_of), folder / ZONES)
+        except FormatError as error:
+            if not keep_going:
+                raise
+            problems.add(ZONES, f"{error.location}: {error.message}" if error.location else error.message)
+            return recordings
+    zones += _read_drawn_zones(folder / CORRECTIONS / ZONES, zones)
+    if not zones:
         return recordings
     with_zones = []
     for recording in recordings:
@@ -165,6 +172,19 @@ def _with_zones(recordings: list[Recording], path: Path, names: list[str], probl
             fields = []
         with_zones.append(recording.copy(metadata={**recording.metadata, "zones": fields}) if fields else recording)
     return with_zones
+
+
+def _read_drawn_zones(path: Path, zones: Sequence[Zone]) -> tuple[Zone, ...]:
+    """Read the zones that were drawn in the viewer, without names of the user's own file; unreadable ones are skipped."""
+    if not path.is_file():
+        return ()
+    try:
+        drawn = read_zones(path)
+    except (EthobenchError, OSError) as error:
+        warnings.warn(f"the drawn zones are skipped: {error}", ReadWarning, stacklevel=5)
+        return ()
+    listed = {(zone.name, zone.recording) for zone in zones}
+    return tuple(zone for zone in drawn if (zone.name, zone.recording) not in listed)
 
 
 def _read_session_ethogram(path: Path) -> tuple[Ethogram, dict[str, str]]:
@@ -215,24 +235,13 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems, list
                 other = first[column]
                 problems.add(row.location, f"{column} of {name!r} is {row[column]!r} here, but {other[column]!r} in {other.location}")
     rate, signals = first["rate"].rate, first["signals"].path("signals")
-    opened: OpenedSignals | None = None
-    for row in rows:
-        try:
-            _check_reader_options(row)
-        except EthobenchError as error:
-            problems.add(row.location, f"options: {error}")
-            return None
+    notes: list[Note] = []
     try:
-        if signals is not None and signals.exists():
-            opened = open_signals(signals, name, rate, entry=first["entry"]["entry"], options=first["signals"].options)
-    except EthobenchError as error:
-        problems.add(first["signals"].location, error)
-        return None
-    length = None if opened is None else opened.n_frames
-    notes = [] if opened is None else list(opened.notes)
-    clock, more = _video_clock(first["video"]) if opened is None else (None, [])
-    notes += more
-    try:
+        opened = _open_data(name, rows, first, rate)
+        length = None if opened is None else opened.n_frames
+        notes += [] if opened is None else opened.notes
+        clock, more = _video_clock(first["video"]) if opened is None else (None, [])
+        notes += more
         annotations, origins, annotator_of = _read_annotations(rows, first, rate, opened, clock, notes)
     except _RowError as error:
         problems.add(error.row.location, error.reason)
@@ -247,6 +256,12 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems, list
         rate = rate or next((a.rate for a in annotations.values()), clock.rate)
         length = max([clock.frames_at(rate), *(a.n_frames for a in annotations.values() if a.rate == rate)])
         notes += clock.note_on_rate(rate)
+    try:
+        opened, features, more = _add_features(first, rate, opened, length)
+    except _RowError as error:
+        problems.add(error.row.location, error.reason)
+        return None
+    notes += more
     numbers = {column: first[column].numbers[column] for column in NUMBERS if column in first[column].numbers}
     other_cells = {k: v for row in reversed(rows) for k, v in row.cells.items() if k not in (*COLUMNS, *NUMBERS) and v}
     return Recording(
@@ -255,6 +270,7 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems, list
         rate=rate,
         n_frames=length,
         signals=None if opened is None else opened.load,
+        features=features,
         annotations=annotations,
         subjects=tuple(dict.fromkeys(s for a in annotations.values() for s in a.subjects)),
         video=first["video"].path("video"),
@@ -264,6 +280,45 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems, list
         notes=tuple(notes),
         clock_origin=ClockOrigin.GIVEN if first["rate"].rate is not None else next(iter(origins), ClockOrigin.STATED),
     )
+
+
+def _open_data(name: str, rows: Iterable[ManifestRow], first: Mapping[str, ManifestRow], rate: float | None) -> OpenedSignals | None:
+    """Open the signals of a recording. Without signals and video, its features are its signals."""
+    for row in rows:
+        try:
+            _check_reader_options(row)
+        except EthobenchError as error:
+            raise _RowError(row, f"options: {error}") from None
+    signals = first["signals"].path("signals")
+    if signals is None and first["features"]["features"] and not first["video"]["video"]:
+        return _as_signals(*_open_features(first, rate, None))
+    try:
+        if signals is not None and signals.exists():
+            return open_signals(signals, name, rate, entry=first["entry"]["entry"], options=first["signals"].options)
+    except EthobenchError as error:
+        raise _RowError(first["signals"], error) from None
+    return None
+
+
+def _add_features(
+    first: Mapping[str, ManifestRow], rate: float | None, opened: OpenedSignals | None, length: int | None
+) -> tuple[OpenedSignals | None, Signals | None, list[Note]]:
+    """Return the signals of a recording and its features; the features as signals if a video is all that it has."""
+    if not first["features"]["features"] or (opened is not None and not first["signals"]["signals"]):
+        return opened, None, []
+    features, notes = _open_features(first, rate or (None if opened is None else opened.rate), length)
+    return (_as_signals(features, []), None, notes) if opened is None else (opened, features, notes)
+
+
+def _open_features(first: Mapping[str, ManifestRow], rate: float | None, n_frames: int | None) -> tuple[Signals, list[Note]]:
+    try:
+        return open_features(first["features"].paths("features"), rate, n_frames, first["features_rate"].features_rate)
+    except (EthobenchError, OSError) as error:
+        raise _RowError(first["features"], error) from None
+
+
+def _as_signals(features: Signals, notes: list[Note]) -> OpenedSignals:
+    return OpenedSignals(len(features), lambda: features, notes, features.rate, None, {})
 
 
 def _check_reader_options(row: ManifestRow) -> None:
@@ -301,7 +356,7 @@ def _rate_of_signals(signals: Path, opened: OpenedSignals, first: Mapping[str, M
 class _RowError(Exception):
     """A row whose annotation cannot be used."""
 
-    def __init__(self, row: ManifestRow, reason: EthobenchError) -> None:
+    def __init__(self, row: ManifestRow, reason: object) -> None:
         super().__init__(row, reason)
         self.row, self.reason = row, reason
 
@@ -462,8 +517,9 @@ def _warn_of_notes(path: Path, recordings: Iterable[Recording]) -> None:
 def _version(path: Path, rows: list[ManifestRow], recordings: Iterable[Recording]) -> str:
     """Hash the content of every file that the manifest names; of videos, which are large, only rate and length."""
     digest = hashlib.blake2b(digest_size=8)
-    files = {p for row in rows for column in ("signals", "annotations") if (p := row.path(column)) is not None and p.is_file()}
-    tables = [path, path.parent / ETHOGRAM, path.parent / KEYPOINTS, path.parent / ZONES, path.parent / CORRECTIONS / ETHOGRAM]
+    files = {p for row in rows for column in ("signals", "annotations", "features") for p in row.paths(column) if p.is_file()}
+    tables = [path, path.parent / ETHOGRAM, path.parent / KEYPOINTS, path.parent / ZONES]
+    tables += [path.parent / CORRECTIONS / name for name in (ETHOGRAM, ZONES)]
     for file in [*tables, *sorted(files)]:
         if file.is_file():
             digest.update(content_hash(file, cache_folder() / "arrays").encode())

@@ -36,6 +36,8 @@ COLUMNS = (
     "options",
     "video",
     "video_offset",
+    "features",
+    "features_rate",
     "subject",
     "split",
     "fold",
@@ -43,8 +45,10 @@ COLUMNS = (
 )
 NUMBERS = ("width", "height", "pixels_per_cm")
 TRUE = {"yes", "y", "true", "1", "x"}
-FILES = ("signals", "annotations", "video")
+FILES = ("signals", "annotations", "video", "features")
 """Columns with paths."""
+SEVERAL_FILES = ("video", "features")
+"""Columns that may have several paths, separated by semicolons."""
 
 ALIASES = {"channel": "entry"}
 """Other names of columns that are read without a message."""
@@ -58,6 +62,8 @@ SYNONYMS = {
     "annotator": "annotators rater rater_name observer observer_name coder scorer labeler labeller annotated_by",
     "entry": "entries observation observation_id stream",
     "video": "videos video_file video_path movie movie_file",
+    "features": "feature feature_file features_file embedding embeddings embedding_file embeddings_file",
+    "features_rate": "feature_rate embedding_rate embeddings_rate",
     LABELED: "behaviors_labelled behaviours_labeled behaviours_labelled labeled_behaviors labelled_behaviours behavior_labeled",
     "pixels_per_cm": "pixel_per_cm pix_per_cm px_per_cm pix_per_cm_approx pixels_per_centimeter pixels_per_centimetre",
 }
@@ -81,7 +87,7 @@ class ManifestRow:
         The folder that paths are relative to.
     cells : dict of str to str
         By column.
-    rate, fold, options, numbers, labeled
+    rate, features_rate, fold, options, numbers, labeled
         Parsed cells; see `check_row`. `labeled` is None if the row does not state what was labeled.
     is_correction : bool
         Whether the row is from the corrections of the viewer.
@@ -91,6 +97,7 @@ class ManifestRow:
     root: Path
     cells: dict[str, str]
     rate: float | None = None
+    features_rate: float | None = None
     fold: int | None = None
     options: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
@@ -107,12 +114,12 @@ class ManifestRow:
     def paths(self, column: str) -> list[Path]:
         """Return the paths in a cell; Windows separators, and umlauts in one or two characters, work on every system.
 
-        Only the column ``video`` may have several, separated by semicolons: one for each camera.
+        The columns ``video`` (one for each camera) and ``features`` may have several, separated by semicolons.
         """
         if not self[column]:
             return []
         path = self._existing(self[column])
-        if column != "video" or ";" not in self[column] or path.exists():
+        if column not in SEVERAL_FILES or ";" not in self[column] or path.exists():
             return [path]
         return [self._existing(name.strip()) for name in self[column].split(";") if name.strip()]
 
@@ -258,7 +265,7 @@ def check_row(row: ManifestRow, problems: Problems) -> None:
     """Parse the numbers of a row, and check that it names a recording and files that exist."""
     if not row["recording"]:
         problems.add(row.location, "no name in column 'recording'")
-    for column in ("rate", "fold", *NUMBERS):
+    for column in ("rate", "features_rate", "fold", *NUMBERS):
         if not row[column]:
             continue
         value = _parse_cell(row[column], integer=column == "fold")
@@ -267,6 +274,8 @@ def check_row(row: ManifestRow, problems: Problems) -> None:
             problems.add(row.location, f"{column} must be {kind}, got {row[column]!r}")
         elif column == "rate":
             row.rate = value
+        elif column == "features_rate":
+            row.features_rate = value
         elif column == "fold":
             row.fold = int(value)
         else:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ethobench.core import Annotation, Dataset, Ethogram, Recording
+from ethobench.core import Annotation, Dataset, Ethogram, Recording, Signals
 from ethobench.core import intervals as iv
 from ethobench.core.errors import FormatError, MissingDataError, NotFoundError, ParameterError
-from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.core.recording import DEFAULT_ANNOTATOR, Data
 from ethobench.datasets.base import Family, register_dataset
 from ethobench.datasets.fetch import data_folder
+from ethobench.datasets.frame_features import open_features
 from ethobench.datasets.manifest import load_manifest
 from ethobench.datasets.manifest_tables import MANIFEST
 from ethobench.formats import read_at_rate
@@ -52,7 +54,8 @@ class Rodentbench(Family):
 
     Annotations are segment JSON or any other format. Those of several people are in one folder per person:
     ``annotations/<person>/<video>.json``. A ``recordings.csv`` works instead of these folders. Option ``version``: ``"long"``, or
-    ``"short"`` for the first 599 seconds.
+    ``"short"`` for the first 599 seconds. Option ``features``: ``"motion"`` for the motion features that the benchmark computed before
+    (`features_folder`), as signals.
     """
 
     title = "videos of rodents, six datasets (Rodent-Bench, 2026)"
@@ -77,8 +80,12 @@ class Rodentbench(Family):
 
     def load(self, variant: str, **options: Any) -> Dataset:
         version = options.pop("version", "long")
-        if options or version not in VERSIONS:
-            raise ParameterError(f"rodentbench has one option, `version`, which must be {' or '.join(map(repr, VERSIONS))}")
+        features = options.pop("features", "")
+        if options or version not in VERSIONS or features not in ("", "motion"):
+            versions = " or ".join(map(repr, VERSIONS))
+            raise ParameterError(
+                f"rodentbench has the options `version` ({versions}) and `features` ('motion'), got {options or features!r}"
+            )
         self.fetch(variant)
         folder, source = self.folder(variant), SETS[variant]
         ethogram = Ethogram(source.labels, source.background)
@@ -91,6 +98,9 @@ class Rodentbench(Family):
             )
         else:
             recordings, digest = _read_folders(folder, source, ethogram)
+        if features:
+            folder = features_folder(variant, digest)
+            recordings = tuple(r.copy(signals=partial(_features_of, folder, r.id, r.rate, r.n_frames)) for r in recordings)
         data = Dataset(
             recordings=recordings,
             ethogram=ethogram,
@@ -98,9 +108,21 @@ class Rodentbench(Family):
             source="files of the user's own",
             licence=self.licence,
             citation=self.citation,
-            version=f"{digest}-{version}",
+            version=f"{digest}-{version}" + (f"-{features}" if features else ""),
         )
         return shortened(data, SHORT_SECONDS) if version == "short" else data
+
+
+def features_folder(variant: str, digest: str) -> Path:
+    """Return the cache folder for features of the videos of a dataset with this content."""
+    return cache_folder() / "embeddings" / f"{variant}-{digest}"
+
+
+def _features_of(folder: Path, name: str, rate: float | None, n_frames: int | None) -> Signals:
+    path = folder / f"{name}.npy"
+    if not path.is_file():
+        raise MissingDataError(f"{path} does not exist; compute motion features with: ethobench run rodentbench --supervised boost")
+    return open_features([path], rate, n_frames)[0]
 
 
 def shortened(data: Dataset, seconds: float) -> Dataset:
@@ -185,7 +207,14 @@ def _shortened(recording: Recording, seconds: float) -> Recording:
         return recording
     length = int(seconds * recording.rate)
     cropped = {who: a.crop(0, min(length, a.n_frames)) for who, a in recording.annotations.items()}
-    return recording.copy(n_frames=min(length, recording.n_frames), annotations=cropped)
+    signals = partial(_first_frames, recording, length) if recording.has_signals else None
+    return recording.copy(n_frames=min(length, recording.n_frames), annotations=cropped, signals=signals)
+
+
+def _first_frames(recording: Recording, length: int) -> Data:
+    if recording.signals is None:
+        raise MissingDataError(f"recording {recording.id!r} has no signals")
+    return recording.signals[:length]
 
 
 def _video_seconds(path: Path) -> float | None:

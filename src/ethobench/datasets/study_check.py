@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethobench.core import ClockOrigin, Dataset, Ethogram
+from ethobench.core import ClockOrigin, Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note, ReadWarning
 from ethobench.datasets.manifest import read_study
 from ethobench.datasets.manifest_tables import MANIFEST, Problems, read_rows
@@ -139,13 +139,14 @@ def _warnings(data: Dataset, manifest: Path) -> list[str]:
     unknown = sum(r.rate is None for r in data)
     assumed = ", ".join(sorted({f"{r.rate:g}" for r in data if r.rate is not None and r.clock_origin is ClockOrigin.ASSUMED}))
     signals, labeled = sum(r.has_signals for r in data), sum(bool(r.annotations) for r in data)
-    shared = _shared_signals(manifest)
+    features, shared = sum(_has_features(r) for r in data), _shared_signals(manifest)
     return [
         text
         for text, applies in (
             (f"the frame rate of {unknown} of {n} recordings is unknown; fill in the column rate", unknown),
             (f"no file states the frame rate; {assumed} Hz is assumed; fill in the column rate", assumed),
             (f"{n - signals} of {n} recordings have no signals, so a model cannot use them", 0 < signals < n),
+            (f"{n - features} of {n} recordings have no features; a model needs them for all recordings or for none", 0 < features < n),
             (f"{n - labeled} of {n} recordings have no annotations", 0 < labeled < n),
             ("there is only one individual, so a model cannot be tested on another one", len(data.individuals) == 1 and n > 1),
             (
@@ -167,6 +168,13 @@ def _shared_signals(manifest: Path) -> list[str]:
     return [file for file, names in recordings.items() if len(names) > 1]
 
 
+def _has_features(recording: Recording) -> bool:
+    """Return whether a recording has per-frame features, as its only signals or beside them."""
+    if recording.features is not None:
+        return recording.features.is_features
+    return isinstance(recording.signals, Signals) and recording.signals.is_features
+
+
 def summarize_study(data: Dataset) -> dict[str, Any]:
     """Count what a study has: recordings, individuals, frames, seconds, rates, and the bouts of each behavior by annotator."""
     bouts: dict[str, dict[str, int]] = {annotator: dict.fromkeys(data.ethogram.names, 0) for annotator in data.annotators}
@@ -181,6 +189,7 @@ def summarize_study(data: Dataset) -> dict[str, Any]:
         "recordings": len(data),
         "individuals": len(data.individuals),
         "with_signals": sum(r.has_signals for r in data),
+        "with_features": sum(_has_features(r) for r in data),
         "with_video": sum(r.video is not None for r in data),
         "frames": data.n_frames,
         "seconds": sum((r.n_frames or 0) / r.rate for r in data if r.rate),

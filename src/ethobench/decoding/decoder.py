@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
@@ -35,11 +35,58 @@ MIN_PROBABILITY = 1e-6  # smaller probabilities count as this one, so that logar
 
 
 @dataclass(frozen=True)
+class ConfidentBouts:
+    """Which bouts of a behavior are kept although sequence decoding removes them.
+
+    Attributes
+    ----------
+    min_probability : float
+        Minimum of a bout's mean probability, after priors and thresholds.
+    smoothing_seconds : float
+        Window of the moving mean after which a frame has its most probable behavior.
+    min_seconds : float
+        Minimum duration.
+    """
+
+    min_probability: float
+    smoothing_seconds: float = 0.0
+    min_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.min_probability <= 1 and 0 <= self.smoothing_seconds < np.inf and 0 <= self.min_seconds < np.inf):
+            raise ParameterError("confident bouts need a `min_probability` between 0 and 1, and durations that are finite and >= 0")
+
+    def find(self, columns: Array, code: int, rate: float, exclusive: bool) -> Intervals:
+        """Return the bouts of one behavior, frame by frame.
+
+        Parameters
+        ----------
+        columns : array (n_frames, n_columns)
+            Probabilities after priors and thresholds; rows of NaN where there is no prediction.
+        code : int
+            The column of the behavior.
+        rate : float
+            Frames per second.
+        exclusive : bool
+            Whether behaviors exclude each other.
+        """
+        values = np.nan_to_num(smooth(columns, _to_frames(self.smoothing_seconds, rate), "mean"))
+        occurs = values.argmax(axis=1) == code if exclusive else values[:, code] >= 0.5
+        bouts = iv.from_mask(np.asarray(occurs & ~np.isnan(columns[:, code]) & (values[:, code] > 0)))
+        sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(columns[:, code]))])
+        length = bouts.stop - bouts.start
+        mean = (sums[bouts.stop] - sums[bouts.start]) / np.maximum(length, 1)
+        kept = (mean >= self.min_probability) & (length >= _to_frames(self.min_seconds, rate))
+        return Intervals(bouts.start[kept], bouts.stop[kept])
+
+
+@dataclass(frozen=True)
 class Decoder:
     """Rules that turn per-frame probabilities into bouts.
 
     Without any setting, a frame has its most probable behavior (exclusive) or all behaviors with a probability of at least 0.5
-    (overlapping). The steps, in this order: priors, smoothing, thresholds, Viterbi or segment rescoring, minimum gaps, minimum bouts.
+    (overlapping). The steps, in this order: priors, smoothing, thresholds, Viterbi or segment rescoring, minimum gaps, minimum bouts,
+    confident bouts.
 
     Attributes
     ----------
@@ -63,6 +110,8 @@ class Decoder:
     min_gap_seconds, min_bout_seconds : mapping of str to float
         Minimum duration of gaps between two bouts of a behavior, and of its bouts. Shorter gaps are closed first, then shorter bouts
         are removed; their frames get the behaviors before and after them.
+    confident_bouts : mapping of str to ConfidentBouts
+        Bouts that are added to the result of the other steps, of behaviors whose rare, short bouts these steps remove.
 
     Examples
     --------
@@ -81,6 +130,7 @@ class Decoder:
     emission_weight: float = 1.0
     min_gap_seconds: Mapping[str, float] = field(default_factory=dict)
     min_bout_seconds: Mapping[str, float] = field(default_factory=dict)
+    confident_bouts: Mapping[str, ConfidentBouts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.smoothing not in SMOOTHINGS:
@@ -100,6 +150,8 @@ class Decoder:
             value = getattr(self, name)
             if name in ("transition_models", "segment_scorers"):
                 result[name] = {key: model.to_dict() for key, model in value.items()}
+            elif name == "confident_bouts":
+                result[name] = {key: asdict(rule) for key, rule in value.items()}
             else:
                 result[name] = dict(value) if isinstance(value, Mapping) else value
         return result
@@ -120,6 +172,8 @@ class Decoder:
                 values[name] = {str(key): float(value) for key, value in saved.get(name, {}).items()}
             for name, kind in (("transition_models", TransitionModel), ("segment_scorers", SegmentScorer)):
                 values[name] = {str(key): kind.from_dict(model) for key, model in saved.get(name, {}).items()}
+            rules = saved.get("confident_bouts", {})
+            values["confident_bouts"] = {str(key): ConfidentBouts(**{k: float(v) for k, v in rule.items()}) for key, rule in rules.items()}
         except EthobenchError:
             raise
         except (TypeError, ValueError, AttributeError) as error:
@@ -157,12 +211,35 @@ class Decoder:
             The confidence of a bout is the mean probability of its behavior.
         """
         prediction = Prediction(probabilities, ethogram, rate, exclusive=exclusive)
+        return self.annotate(prediction, self.decode_spans(prediction), subject, target)
+
+    def decode_spans(self, prediction: Prediction) -> list[Intervals]:
+        """Return the bouts of each behavior, without the confident bouts that would be added."""
         unpredicted = np.isnan(prediction.probabilities).any(axis=1)
         columns, names = self.prepare(prediction)
         columns = self.rescale(columns, names, prediction.exclusive)
         decode = self._decode_exclusive if prediction.exclusive else self._decode_overlapping
-        spans = decode(columns, names, ethogram, float(rate), unpredicted)
-        return _to_annotation(spans, prediction.probabilities, ethogram, float(rate), unpredicted, subject, target)
+        return decode(columns, names, prediction.ethogram, float(prediction.rate), unpredicted)
+
+    def annotate(self, prediction: Prediction, spans: list[Intervals], subject: str | None = None, target: str | None = None) -> Annotation:
+        """Add the confident bouts to the result of `decode_spans`, and return the annotation."""
+        if self.confident_bouts:
+            spans = self.add_confident_bouts(prediction, spans)
+        unpredicted = np.isnan(prediction.probabilities).any(axis=1)
+        return _to_annotation(spans, prediction.probabilities, prediction.ethogram, float(prediction.rate), unpredicted, subject, target)
+
+    def add_confident_bouts(self, prediction: Prediction, spans: list[Intervals]) -> list[Intervals]:
+        """Add the confident bouts to the bouts of each behavior; where behaviors exclude each other, they replace others."""
+        columns, names = self.prepare(prediction)
+        columns = self.rescale(columns, names, prediction.exclusive)
+        background = prediction.ethogram.background
+        for code, name in enumerate(names[: len(spans)]):
+            if name in self.confident_bouts:
+                added = self.confident_bouts[name].find(columns, code, float(prediction.rate), prediction.exclusive)
+                replaced = [other for other in range(len(spans)) if other != code and (prediction.exclusive or other == background)]
+                spans = [iv.difference(each, added) if other in replaced else each for other, each in enumerate(spans)]
+                spans[code] = iv.union_all([spans[code], added])
+        return spans
 
     def apply(self, prediction: Prediction) -> Prediction:
         """Return the prediction with the annotation that this decoder makes of its probabilities."""

@@ -21,6 +21,7 @@ from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
 from ethobench.features.biologging import TagOrientation, axis_rows, change_frames, estimate_orientations, posture_frames, tag_signals
 from ethobench.features.body import Scene, estimate_scene
+from ethobench.features.frame_features import feature_signals
 from ethobench.features.pose import pose_context, pose_features
 from ethobench.features.spectral import spectral_features
 from ethobench.features.windows import axis_correlations, standardize, window_lengths, window_statistics
@@ -28,6 +29,7 @@ from ethobench.features.windows import axis_correlations, standardize, window_le
 Array = NDArray[np.float64]
 Features = NDArray[np.float32]
 BLOCK_FRAMES = 1 << 14
+TRANSPOSED_COLUMNS = 128  # at a time, three times faster than all at once
 SCALES = 4
 DETAILED_SCALES = (1, 2)  # at which tags also have skewness, spectra, correlations and standardized means
 SAMPLE_PIECES, SAMPLE_PIECE_FRAMES = 16, 1024  # of a recording, from which its baseline is computed
@@ -75,7 +77,7 @@ def compute_baseline(
     body_length : float, optional
         Unit of lengths of poses; the median body length of the recording by default.
     """
-    orientations = estimate_orientations(data) if isinstance(data, Signals) else {}
+    orientations = estimate_orientations(data) if isinstance(data, Signals) and not data.is_features else {}
     scene = estimate_scene(data, keypoints=keypoints) if isinstance(data, Poses) else None
     if scene is not None and body_length is not None:
         scene = replace(scene, body_length=body_length)
@@ -114,8 +116,12 @@ def base_signals(
     values : array (n_signals, n_frames)
     names : tuple of str
     """
+    if data.extra is not None:
+        signals, signal_names = base_signals(replace(data, extra=None), rate, baseline, keypoints)
+        features, feature_names = feature_signals(data.extra)
+        return np.concatenate([signals, features]), (*signal_names, *feature_names)
     if isinstance(data, Signals):
-        return tag_signals(data, rate, dict(baseline.orientations))
+        return feature_signals(data) if data.is_features else tag_signals(data, rate, dict(baseline.orientations))
     pooled = are_interchangeable(data.individuals)
     values, names = pose_features(data, rate, scene=baseline.scene, keypoints=keypoints, points=False, pooled=pooled)
     return np.ascontiguousarray(values.T, dtype=np.float64), names
@@ -189,7 +195,11 @@ def multiscale_features(
         columns, names = compute_block(data[first : stop + margin], rate, kept, baseline, keypoints)
         if result is None:
             result = np.empty((len(rows), len(columns)), dtype=np.float32)
-        result[in_block] = columns.T[rows[in_block] - start // every]
+        chosen = rows[in_block] - start // every
+        columns = columns if len(chosen) == columns.shape[1] else columns[:, chosen]
+        for column in range(0, len(columns), TRANSPOSED_COLUMNS):
+            few = slice(column, column + TRANSPOSED_COLUMNS)
+            result[in_block, few] = columns[few].T
     return (np.empty((0, 0), dtype=np.float32) if result is None else result), names
 
 
@@ -209,8 +219,8 @@ def compute_block(
     """Compute the features of chosen frames of a block, as rows."""
     signals, names = base_signals(data, rate, baseline, keypoints)
     columns, labels = list(signals[:, kept].astype(np.float32)), list(names)
-    is_tag = isinstance(data, Signals)
-    sensors = axis_rows(names, data.channels) if isinstance(data, Signals) else {}
+    is_tag = isinstance(data, Signals) and not data.is_features
+    sensors = axis_rows(names, data.channels) if isinstance(data, Signals) and is_tag else {}
     lengths = window_lengths(rate, SCALES)
     for scale, length in enumerate(lengths):
         seconds = f"{length / rate:.3g}s"

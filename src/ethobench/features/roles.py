@@ -19,6 +19,7 @@ from ethobench.core import Poses, Recording
 from ethobench.core.errors import EthobenchError, MismatchError, Note
 from ethobench.core.signals import Keypoint
 from ethobench.features.filters import resample
+from ethobench.features.frame_features import resample_features
 from ethobench.features.keypoints import ROLES, SUBSTITUTES, assign_roles
 from ethobench.features.missing_data import MIN_CONFIDENCE, Array, nan_mean, valid_positions, zeros_are_missing
 
@@ -157,10 +158,28 @@ class RoleInputs:
             rate=self.rate,
             n_frames=len(converted),
             annotations={name: annotation.resample(self.rate) for name, annotation in recording.annotations.items()},
-            features=None,
+            features=resample_features(recording, self.rate, len(converted)),
             metadata={**recording.metadata, CONSTANTS: constants},
             notes=(*recording.notes, *notes),
         )
+
+    def convert_frame(self, frame: Array, sources: Sequence[Sequence[int]], length: float) -> Array:
+        """Return the positions of one frame by role, in body lengths (n_animals, n_roles, 2).
+
+        Parameters
+        ----------
+        frame : array (n_animals, n_keypoints, 2)
+            NaN for missing keypoints.
+        sources : sequence of sequences of int
+            As `role_sources` returns them.
+        length : float
+            Body length, in the unit of the frame.
+        """
+        positions = np.full((len(frame), len(ROLES), 2), np.nan)
+        for number, source in enumerate(sources):
+            if source:
+                positions[:, number] = frame[:, source[0]] if len(source) == 1 else frame[:, source].mean(axis=1)
+        return positions / length
 
     def with_animals(self, recording: Recording) -> Recording:
         """Return a converted recording for a model that does not tell which animal acts.
@@ -236,24 +255,51 @@ def _poses_of(recording: Recording) -> Poses:
     return recording.signals
 
 
-def _by_role(poses: Poses, keypoints: Mapping[str, Keypoint] | None) -> tuple[Array, tuple[float, ...]]:
-    """Return positions by role (n_frames, n_animals, n_roles, 2), and whether each role is measured, estimated or missing (0)."""
-    index = {role: poses.keypoints.index(name) for name, role in assign_roles(poses.keypoints, keypoints).items()}
+def role_sources(names: Sequence[str], keypoints: Mapping[str, Keypoint] | None = None) -> list[list[int]]:
+    """Return the keypoints whose mean is the position of each role, as indices: one if it is measured, none if it is missing.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the keypoints.
+    keypoints : mapping of name to Keypoint, optional
+        Stated roles; guessed from the names by default.
+
+    Raises
+    ------
+    MismatchError
+        If no keypoint has a role.
+
+    Examples
+    --------
+    >>> sources = role_sources(["nose", "ear_left", "ear_right", "tail_base"])
+    >>> sources[0], [1, 2] in sources
+    ([0], True)
+    """
+    index = {role: list(names).index(name) for name, role in assign_roles(tuple(names), keypoints).items()}
     if not {*index} & {*ROLES}:
         raise MismatchError(
-            f"none of its keypoints ({', '.join(poses.keypoints)}) has a known role, so it has nothing in common with other skeletons; "
+            f"none of its keypoints ({', '.join(names)}) has a known role, so it has nothing in common with other skeletons; "
             f"state their roles in keypoints.csv ({', '.join(ROLES)})"
         )
+    sources = []
+    for role in ROLES:
+        group = next((g for g in SUBSTITUTES.get(role, ()) if all(component in index for component in g)), ())
+        sources.append([index[role]] if role in index else [index[component] for component in group])
+    return sources
+
+
+def _by_role(poses: Poses, keypoints: Mapping[str, Keypoint] | None) -> tuple[Array, tuple[float, ...]]:
+    """Return positions by role (n_frames, n_animals, n_roles, 2), and whether each role is measured, estimated or missing (0)."""
+    sources = role_sources(poses.keypoints, keypoints)
+    measured = {*assign_roles(poses.keypoints, keypoints).values()}
     tracked = valid_positions(poses, MIN_CONFIDENCE, zeros_are_missing(poses.positions))[..., :2]
     positions = np.full((*tracked.shape[:2], len(ROLES), 2), np.nan)
     available = []
-    for number, role in enumerate(ROLES):
-        group = next((g for g in SUBSTITUTES.get(role, ()) if all(component in index for component in g)), None)
-        if role in index:
-            positions[:, :, number] = tracked[:, :, index[role]]
-        elif group is not None:
-            positions[:, :, number] = tracked[:, :, [index[component] for component in group]].mean(axis=2)
-        available.append(MEASURED if role in index else ESTIMATED if group is not None else 0.0)
+    for number, (role, source) in enumerate(zip(ROLES, sources, strict=True)):
+        if source:
+            positions[:, :, number] = tracked[:, :, source[0]] if len(source) == 1 else tracked[:, :, source].mean(axis=2)
+        available.append(MEASURED if role in measured else ESTIMATED if source else 0.0)
     return positions, tuple(available)
 
 

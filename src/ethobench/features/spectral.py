@@ -50,7 +50,7 @@ def spectral_features(
         detrended = np.nan_to_num(signals - centered_mean(signals, max(lengths) | 1))
         subsampled = centered_mean(detrended, step | 1)[:, ::step] if step > 1 else detrended
         for length in lengths:
-            size = length // step
+            size = fast_length(length // step)
             if size < MIN_SAMPLES:
                 continue
             bands = half_octave_bands(size, rate / step)
@@ -59,6 +59,25 @@ def spectral_features(
             names += [f"{name}/{low:.3g}-{high:.3g}Hz/{seconds}" for low, high in bands.edges]
             names += [f"{name}/{summary}/{seconds}" for summary in ("strongest", "entropy", "center")]
     return columns, names
+
+
+def fast_length(size: int) -> int:
+    """Return the largest number of samples up to `size` without prime factors above 5, whose transform is several times faster.
+
+    Examples
+    --------
+    >>> fast_length(401), fast_length(101), fast_length(16)
+    (400, 100, 16)
+    """
+    while size > 1:
+        rest = size
+        for factor in (2, 3, 5):
+            while rest % factor == 0:
+                rest //= factor
+        if rest == 1:
+            break
+        size -= 1
+    return size
 
 
 @dataclass(frozen=True)

@@ -149,8 +149,8 @@ def window_statistics(signals: Array, length: int, kept: slice, *, shape: bool =
     mean, std = (centered(function, padded) for function in (bn.move_mean, bn.move_std))
     yield "mean", mean.astype(np.float32)
     yield "std", std.astype(np.float32)
-    yield "min", centered(bn.move_min, padded).astype(np.float32)
-    yield "max", centered(bn.move_max, padded).astype(np.float32)
+    yield "min", _sliding_extreme(signals, length, kept, np.fmin)
+    yield "max", _sliding_extreme(signals, length, kept, np.fmax)
     yield "mean_rise", _rise(bn.move_mean, padded, half, signals.shape[1], kept)
     if not shape:
         return
@@ -201,6 +201,25 @@ def standardize(columns: Columns, center: Sequence[float] | Array, scale: Sequen
     center, scale : array-like (n_signals,)
     """
     return np.asarray((columns - np.asarray(center)[:, None]) / np.asarray(scale)[:, None], dtype=np.float32)
+
+
+def _sliding_extreme(signals: Array, length: int, kept: slice, function: np.ufunc) -> Columns:
+    """Return the minimum (`np.fmin`) or maximum (`np.fmax`) of the centered window of chosen frames.
+
+    Extremes of 2, 4, 8, ... frames are those of two halves. A window is covered by two of the largest that fit into it. One row at a
+    time stays in the processor's cache, so this is several times faster than a running extreme.
+    """
+    half, n = length // 2, signals.shape[1]
+    columns = []
+    for row in signals:
+        extremes, size = np.full(n + 2 * half, np.nan), 1
+        extremes[half : half + n] = row
+        while 2 * size <= length:
+            extremes = function(extremes[:-size], extremes[size:])
+            size *= 2
+        last = length - size
+        columns.append(function(extremes[:n][kept], extremes[last : last + n][kept]).astype(np.float32))
+    return np.stack(columns)
 
 
 def _rise(function: Callable[..., Array], padded: Array, half: int, n: int, kept: slice) -> Columns:

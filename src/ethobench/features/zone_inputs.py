@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Poses, Recording
-from ethobench.core.errors import EthobenchError
-from ethobench.core.signals import Keypoint
+from ethobench.core import Poses, Recording, Signals
+from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.signals import FEATURE_PREFIX, Keypoint
 from ethobench.datasets.zones import Zone, pixels_per_cm, zones_of
 from ethobench.features.body import Scene, Skeleton, estimate_scene, locate_bodies
 from ethobench.features.missing_data import MIN_CONFIDENCE, valid_positions
+
+ZONE_PREFIX = f"{FEATURE_PREFIX}zone/"
 
 
 def zone_inputs(
@@ -66,3 +68,41 @@ def zone_inputs(
             columns += [inside, zone.distance(points, per_cm) / scene.body_length]
             names += [f"{animal}/{zone.name}/inside", f"{animal}/{zone.name}/distance"]
     return np.stack(columns, axis=1) if columns else np.zeros((len(poses), 0)), tuple(names)
+
+
+def with_zone_features(recording: Recording, keypoints: Mapping[str, Keypoint] | None = None) -> Recording:
+    """Return a recording whose per-frame features also tell where its animals are relative to the zones of the study.
+
+    Parameters
+    ----------
+    recording : Recording
+        With poses and zones. One that has these features already is returned as it is.
+    keypoints : mapping of name to Keypoint, optional
+        Stated roles.
+
+    Raises
+    ------
+    MismatchError
+        If the recording has no zones.
+
+    Examples
+    --------
+    >>> positions = np.array([[[[0.0, 0], [4, 0]]], [[[20, 0], [24, 0]]]])
+    >>> poses = Poses(positions, np.ones((2, 1, 2)), ("mouse",), ("nose", "tail_base"), 30.0)
+    >>> nest = Zone("nest", "rectangle", ((-5, -5), (10, 5)))
+    >>> with_zone_features(Recording("m1", rate=30.0, signals=poses, metadata={"zones": [nest.to_dict()]})).features.channels
+    ('features/zone/nest/inside/1', 'features/zone/nest/distance/1')
+    """
+    features = recording.features if recording.features is not None and recording.features.is_features else None
+    if features is not None and any(name.startswith(ZONE_PREFIX) for name in features.channels):
+        return recording
+    zones, poses = zones_of(recording), recording.signals
+    if not zones:
+        raise MismatchError(f"recording {recording.id!r} has no zones, which the model uses as inputs (zones=True): list them in zones.csv")
+    values, _ = zone_inputs(recording, keypoints=keypoints)
+    n_animals = len(poses.individuals) if isinstance(poses, Poses) else 0
+    kinds = ("inside", "distance")
+    names = [f"{ZONE_PREFIX}{zone.name}/{kind}/{animal + 1}" for zone in zones for animal in range(n_animals) for kind in kinds]
+    if features is not None:
+        values, names = np.concatenate([features.values, values], axis=1), [*features.channels, *names]
+    return recording.copy(features=Signals(values, tuple(names), float(recording.rate or 1.0)))

@@ -235,9 +235,9 @@ def _compare_pairs(
         counts = pair_counts(groups, sample.recordings, first, second, scored, tolerance)
         if counts is not None:
             ethogram = next(a.ethogram for group in groups.values() for a in group.values())
-            labelled = {ALL_BEHAVIORS if code is None else ethogram[code].name: statistics for code, statistics in counts.items()}
-            pairs += [_pair_row(first, second, behavior, statistics, sample) for behavior, statistics in labelled.items()]
-            by_recording += _recording_rows(first, second, labelled, groups, sample.recordings)
+            labeled = {ALL_BEHAVIORS if code is None else ethogram[code].name: statistics for code, statistics in counts.items()}
+            pairs += [_pair_row(first, second, behavior, statistics, sample) for behavior, statistics in labeled.items()]
+            by_recording += _recording_rows(first, second, labeled, groups, sample.recordings)
     return pairs, by_recording
 
 

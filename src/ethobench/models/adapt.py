@@ -11,8 +11,9 @@ import numpy as np
 from ethobench.core import Annotation, ClockOrigin, Dataset, Poses, Prediction, Recording, Signals
 from ethobench.core.errors import MismatchError, Note, NotFoundError
 from ethobench.core.recording import Data
-from ethobench.core.signals import Keypoint
+from ethobench.core.signals import FEATURE_PREFIX, Keypoint
 from ethobench.features.filters import resample
+from ethobench.features.frame_features import resample_features
 from ethobench.features.keypoints import match_keypoints
 from ethobench.features.missing_data import valid_positions, zeros_are_missing
 from ethobench.models.directed import DirectedPrediction
@@ -39,7 +40,8 @@ def resample_recording(recording: Recording, rate: float) -> Recording:
     annotations = {name: annotation.resample(rate) for name, annotation in recording.annotations.items()}
     signals = None if data is None else _resample_signals(data, old_rate, rate)
     n_frames = len(signals) if signals is not None else round((recording.n_frames or 0) * rate / old_rate)
-    return recording.copy(rate=rate, signals=signals, annotations=annotations, n_frames=n_frames, features=None)
+    features = resample_features(recording, rate, n_frames)
+    return recording.copy(rate=rate, signals=signals, annotations=annotations, n_frames=n_frames, features=features)
 
 
 def restore_rate(prediction: Prediction, recording: Recording) -> Prediction:
@@ -91,8 +93,9 @@ def match_skeleton(
     poses = recording.signals
     if not isinstance(poses, Poses):
         return recording
-    animals = tuple(dict.fromkeys(name.rpartition("/")[0] for name in inputs))
-    keypoints = tuple(dict.fromkeys(name.rpartition("/")[2] for name in inputs))
+    names = [name for name in inputs if not name.startswith(FEATURE_PREFIX)]
+    animals = tuple(dict.fromkeys(name.rpartition("/")[0] for name in names))
+    keypoints = tuple(dict.fromkeys(name.rpartition("/")[2] for name in names))
     notes: list[Note] = []
     if not {*animals} <= {*poses.individuals}:
         if len(animals) != len(poses.individuals):

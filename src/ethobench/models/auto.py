@@ -30,13 +30,22 @@ from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
 from ethobench.decoding.calibration import calibration_error
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.pooling import DEFAULT as DEFAULT_THRESHOLD
-from ethobench.decoding.pooling import fit_weighted_threshold, label_predictions, pool_threshold, pooled_thresholds
+from ethobench.decoding.pooling import Labeled, label_predictions, pooled_thresholds
 from ethobench.decoding.search import Trial, check_metric, fit_decoder
 from ethobench.features.multiscale import Baseline
 from ethobench.metrics import score
 from ethobench.models.base import Model
 from ethobench.models.boost import Boost
-from ethobench.models.candidates import COMPARED_PROGRESS, NO_NETWORK, REFIT_COST, Candidate, Comparison, compare_candidates
+from ethobench.models.candidates import (
+    COMPARED_PROGRESS,
+    NO_NETWORK,
+    REFIT_COST,
+    Candidate,
+    Comparison,
+    compare_candidates,
+    improves_first,
+)
+from ethobench.models.condition_parts import MAX_LOSS, adapt_threshold, labeled_by_recording
 from ethobench.models.hyperparameters import hyperparameters
 from ethobench.models.input_checks import TrainingRange
 from ethobench.models.inputs import keypoints_from_json, keypoints_to_json
@@ -47,7 +56,8 @@ from ethobench.models.signal_model import SignalModel
 DEFAULT, FALLBACK = "auto", "rf"
 STATE = "auto.json"
 MAX_DECODER_FRAMES = 300_000  # on which decoders are compared; more frames are subsampled
-MIN_BOUT_FRAMES = 4  # of a short bout after subsampling
+MIN_DECODER_FRAMES = 60_000  # beyond which frames are subsampled where short bouts keep `GOOD_BOUT_FRAMES`
+MIN_BOUT_FRAMES, GOOD_BOUT_FRAMES = 4, 64  # of a short bout after subsampling
 SEARCH_COST = 100.0  # duration of a search through the most important decoders, relative to scoring once
 DECODING_PROGRESS = 0.1  # of the total progress
 MIN_REFIT_SHARE = 0.05  # of a time budget that each fit to all recordings gets in any case
@@ -92,8 +102,8 @@ class Params:
     Attributes
     ----------
     metric : str
-        The metric for which bouts are decoded: ``"balanced"`` (mean of frame and bout F1), ``"f1"``, ``"bout_f1"``, or another metric
-        of suite ``ethobench``.
+        The metric for which bouts are decoded: ``"balanced"`` (mean of frame and bout F1), ``"f1"``,
+        ``"bout_f1"``, or another metric of suite ``ethobench``.
     budget : float, optional
         Approximate maximum duration of `fit` in seconds. If it is short, there are fewer folds, trees and decoders, and the network
         trains for a shorter time or is left out. The fitted model then depends on the speed of the machine.
@@ -108,6 +118,8 @@ class Params:
     condition : str
         Column of the metadata, such as the laboratory. Each of its values has its own small part of the model and its own thresholds;
         recordings with other values are predicted by the shared part. Empty for none.
+    zones : bool
+        Use the zones of the study (``zones.csv``) as inputs: whether each animal is inside, and how far away it is.
     """
 
     metric: str = "balanced"
@@ -116,6 +128,7 @@ class Params:
     folds: Annotated[int, Field(ge=2)] = 3
     inputs: Literal["auto", "roles", "keypoints"] = "auto"
     condition: str = "lab"
+    zones: bool = False
 
     def __post_init__(self) -> None:
         check_metric(self.metric)
@@ -129,7 +142,7 @@ class Auto(SignalModel):
     packages = Boost.packages
     Params = Params
     grid = {"metric": ("balanced", "f1", "bout_f1")}  # noqa: RUF012
-    revision = 4
+    revision = 5
     supports_deadline = True
 
     members: dict[str, Model]
@@ -171,6 +184,9 @@ class Auto(SignalModel):
         """Fit weights, calibration and decoder to the out-of-fold predictions; return their scores for the report."""
         groups = comparison.data.groups(default_grouping(comparison.data))
         predictions = {c.name: {name: c.predictions[name] for name in truths} for c in candidates}
+        if len(predictions) > 1 and not improves_first(predictions, truths, groups):
+            comparison.notes.append("the network did not improve on the trees in all inner folds together, so it is not used")
+            predictions = {candidates[0].name: predictions[candidates[0].name]}
         self.blend, calibrated = fit_blend(predictions, truths, groups)
         priors = self.blend.priors(comparison.data.ethogram)
         refit_seconds = REFIT_COST * sum(c.fold_seconds for c in candidates if self.blend.weights.get(c.name, 0) > 0)
@@ -207,13 +223,16 @@ class Auto(SignalModel):
         raw = {recording.id: self.predict_probabilities(recording) for recording in data}
         conditions = {recording.id: self.condition_of(recording) for recording in data}
         shared = self.decoder or Decoder()
-        for behavior, of_condition in label_predictions(raw, truths, conditions, shared).items():
-            for condition, values in of_condition.items():
-                if values.occurs.any():
-                    pooled = pool_threshold(
-                        fit_weighted_threshold(values), shared.thresholds.get(behavior, DEFAULT_THRESHOLD), values.bouts
-                    )
-                    self.condition_thresholds.setdefault(condition, {})[behavior] = pooled
+        parts: dict[tuple[str, str], dict[str, list[Labeled]]] = {}
+        for recording in data:
+            labeled = label_predictions({recording.id: raw[recording.id]}, truths, conditions, shared)
+            for behavior, of_condition in labeled.items():
+                by_source = parts.setdefault((conditions[recording.id], behavior), {})
+                by_source.setdefault(recording.source_id, []).extend(of_condition.values())
+        for (condition, behavior), by_source in parts.items():
+            adapted = adapt_threshold(labeled_by_recording(by_source), shared.thresholds.get(behavior, DEFAULT_THRESHOLD))
+            if adapted is not None and adapted.f1 >= adapted.shared_f1 - MAX_LOSS:
+                self.condition_thresholds.setdefault(condition, {})[behavior] = adapted.threshold
         if "boost" in self.members:
             self.members["boost"]._adapt(data, truths)
 
@@ -277,13 +296,15 @@ def fit_decoder_on_subsample(
     deadline: Deadline | None = None,
 ) -> tuple[Decoder, list[Trial]]:
     """Choose a decoder; on every n-th frame only, where there are very many frames or little time."""
-    every = max(1, round(sum(p.n_frames for p in predictions.values()) / MAX_DECODER_FRAMES))
+    n_frames = sum(p.n_frames for p in predictions.values())
+    every = max(1, round(n_frames / MAX_DECODER_FRAMES))
     lengths = np.concatenate([truth.stop - truth.start for truth in truths.values()])
     lengths = lengths[lengths > 0]  # without point events
     max_every = every
     if len(lengths):  # short bouts must keep a few frames
-        max_every = max(1, int(np.quantile(lengths, 0.1)) // MIN_BOUT_FRAMES)
-        every = min(every, max_every)
+        short = int(np.quantile(lengths, 0.1))
+        max_every = max(1, short // MIN_BOUT_FRAMES)
+        every = max(min(every, max_every), min(short // GOOD_BOUT_FRAMES, n_frames // MIN_DECODER_FRAMES))
     sampled, references = _subsample_all(predictions, truths, every)
     if deadline is not None and deadline.is_limited:
         start = deadline.clock()

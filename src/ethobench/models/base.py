@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -21,6 +22,7 @@ from ethobench.core.signals import Keypoint
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import check_metric
 from ethobench.features.roles import ESTIMATED_SCALE, RoleInputs
+from ethobench.features.zone_inputs import ZONE_PREFIX, with_zone_features
 from ethobench.models.adapt import has_rate, match_skeleton, name_by_role, resample_recording, restore_rate
 from ethobench.models.cross_validation import DECODED_PROGRESS, fit_decoder_out_of_fold
 from ethobench.models.directed import DirectedExamples
@@ -32,7 +34,7 @@ from ethobench.models.network_use import NetworkUse
 from ethobench.models.pieces import Pieces
 from ethobench.models.provenance import UNKNOWN, TrainingData, TrainingMatch, initial_training_data
 from ethobench.models.streaming import PredictionStream
-from ethobench.models.training_examples import TrainingExamples, prepare_adaptation, prepare_examples
+from ethobench.models.training_examples import TrainingExamples, prepare_adaptation, prepare_examples, without_features
 
 
 @hyperparameters
@@ -68,6 +70,8 @@ class Model:
         Raised when the model's output changes. Part of every job's hash.
     needs_signals : bool
         Whether recordings must have signals.
+    uses_features : bool
+        Whether it uses per-frame features together with poses or channels. Features alone are signals, which every model can use.
     packages : mapping of str to str
         Packages that must be installed, and the extra of ethobench that installs each.
     supports_deadline : bool
@@ -126,6 +130,7 @@ class Model:
     grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
     revision: ClassVar[int] = 2
     needs_signals: ClassVar[bool] = True
+    uses_features: ClassVar[bool] = False
     packages: ClassVar[Mapping[str, str]] = {}
     supports_deadline: ClassVar[bool] = False
     exclusive: bool = True
@@ -251,6 +256,9 @@ class Model:
         """
         if not len(data):
             raise EthobenchError("cannot fit a model to a dataset without recordings")
+        if self.needs_signals and not self.uses_features:
+            data = without_features(data, self.name)
+        data = self._add_zones(data)
         inputs, condition = getattr(self.params, "inputs", ""), getattr(self.params, "condition", "")
         examples = prepare_examples(data, annotator, needs_signals=self.needs_signals, inputs=inputs, condition=condition)
         return self.fit_examples(data, examples)
@@ -273,7 +281,7 @@ class Model:
         try:
             if self.decode:
                 self.decoder, trials = fit_decoder_out_of_fold(self, examples.data, examples.truths, self.decode)
-                self.fit_report["decoding"] = [dataclasses.asdict(trial) for trial in trials]
+                self.fit_report["decoding"] = json.loads(json.dumps([dataclasses.asdict(trial) for trial in trials]))  # as it is saved
             with progress_range(DECODED_PROGRESS if self.decode else 0.0, 1.0):
                 self._fit(examples.data, examples.truths)
         except BaseException:
@@ -310,6 +318,7 @@ class Model:
                 f"model {self.name!r} cannot be adapted: it was trained on one skeleton or one laboratory. "
                 "Train it on recordings of several laboratories, with `inputs='roles'`"
             )
+        data = self._add_zones(data)
         examples = prepare_adaptation(data, annotator, ethogram, self.role_inputs, self.directed, self.required_input)
         self._adapt(examples.data, examples.truths)
         if self.training is not None:
@@ -345,6 +354,7 @@ class Model:
     def predict(self, recording: Recording) -> Prediction:
         """Predict one recording. One with another rate is resampled, and the prediction is converted back to its rate."""
         self.check_is_fitted()
+        recording = self._with_zones(recording)
         if self.role_inputs is not None:
             converted = self.role_inputs.convert(recording)
             for note in converted.notes[len(recording.notes) :]:
@@ -402,13 +412,15 @@ class Model:
         """
         if self.role_inputs is not None:
             return name_by_role(recording, keypoints or {})
-        if not self.needs_signals or {*self.inputs} <= {*input_names(recording)}:
+        inputs = tuple(name for name in self.inputs if not name.startswith(ZONE_PREFIX))  # those are added later
+        if not self.needs_signals or {*inputs} <= {*input_names(recording)}:
             return recording
         keep_names = self.directed is not None  # predictions name the animals
-        return match_skeleton(recording, self.inputs, getattr(self, "keypoints", {}), keypoints or {}, keep_names=keep_names)
+        return match_skeleton(recording, inputs, getattr(self, "keypoints", {}), keypoints or {}, keep_names=keep_names)
 
     def annotate(self, recording: Recording) -> Annotation:
         """Annotate one recording; a long one piece by piece, so that memory does not grow with its length."""
+        recording = self._with_zones(recording)
         data, pieces = recording.signals, self._plan_pieces(recording)
         if data is None or pieces is None or len(data) <= pieces.frames:
             return self.predict(recording).annotation
@@ -462,6 +474,15 @@ class Model:
 
     def _warn_if_unlike_training(self, recording: Recording, baseline: Any) -> None:
         """Warn if a recording is out of the distribution of the training data."""
+
+    def _with_zones(self, recording: Recording) -> Recording:
+        """Return a recording with its zones as features, where the model uses them."""
+        return with_zone_features(recording, getattr(self, "keypoints", {})) if getattr(self.params, "zones", False) else recording
+
+    def _add_zones(self, data: Dataset) -> Dataset:
+        if not getattr(self.params, "zones", False):
+            return data
+        return dataclasses.replace(data, recordings=tuple(with_zone_features(recording, data.keypoints) for recording in data))
 
     def condition_of(self, recording: Recording) -> str:
         """Return the value of the column that conditions the model, such as the laboratory; empty where it is missing."""

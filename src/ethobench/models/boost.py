@@ -24,7 +24,7 @@ from ethobench.core.progress import progress_range, report_progress
 from ethobench.core.recording import Data
 from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.decoding.decoder import Decoder
-from ethobench.decoding.pooling import DEFAULT, Labeled, fit_weighted_threshold, pool_threshold, pooled_thresholds
+from ethobench.decoding.pooling import DEFAULT, Labeled, pooled_thresholds
 from ethobench.features.cache import cache_folder, cached, precompute
 from ethobench.features.multiscale import Baseline, multiscale_context, multiscale_features
 from ethobench.features.roles import constant_names
@@ -35,7 +35,7 @@ from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.input_checks import TrainingRange
 from ethobench.models.inputs import input_names, interpolate_steps, keypoints_from_json, keypoints_to_json
 from ethobench.models.registry import register_model
-from ethobench.models.row_sampling import Examples, Features, Indices, Rows, choose_rows, row_weights
+from ethobench.models.row_sampling import BINNING, BinnedRows, Examples, Features, Indices, Rows, choose_rows, row_weights
 from ethobench.models.signal_model import SignalModel
 
 STATE, TREES, CONDITION_TREES = "boost.json", "trees-{}.txt", "trees-condition{}-{}.txt"
@@ -44,7 +44,7 @@ MAX_BLOCK_ROWS = 100_000  # rows whose features are in memory at a time
 FEATURE_SHARE = 0.3  # of a time budget, for computing features; recordings without features are not used then
 MIN_RECORDINGS = 4  # used even if the time budget is too short
 PILOT_ROWS, PILOT_ROUNDS = 3_000, 4  # of a pilot fit that measures the speed, where time is limited
-MIN_ROUNDS, GOOD_ROUNDS = 20, 80  # done even after the deadline; preferred over more rows
+MIN_ROUNDS, GOOD_ROUNDS = 20, 50  # done even after the deadline; preferred over more rows
 ROUND_COST = 0.05  # seconds of one boosting round per row, relative to computing the features of the row
 MAX_LEARNING_RATE_FACTOR = 3.0  # by which the learning rate is raised where there is time for fewer rounds
 
@@ -72,16 +72,19 @@ class Params:
     condition : str
         Column of the metadata, such as the laboratory. Each of its values has its own small part of the model and its own thresholds;
         recordings with other values are predicted by the shared part. Empty for none.
+    zones : bool
+        Use the zones of the study (``zones.csv``) as inputs: whether each animal is inside, and how far away it is.
     """
 
-    rounds: Count = 150
+    rounds: Count = 100
     leaves: Annotated[int, Field(ge=2)] = 15
-    learning_rate: Annotated[float, Field(gt=0)] = 0.1
+    learning_rate: Annotated[float, Field(gt=0)] = 0.15
     rows: Count = 60_000
     row_rate: Annotated[float, Field(gt=0)] = 10.0
     class_weight_exponent: Annotated[float, Field(ge=0, le=1)] = 0.5
     inputs: Literal["auto", "roles", "keypoints"] = "auto"
     condition: str = "lab"
+    zones: bool = False
 
 
 @register_model("boost")
@@ -91,8 +94,8 @@ class Boost(SignalModel):
     title = "boosted trees on features at several scales (LightGBM); tags and poses"
     packages = {"lightgbm": "boost"}  # noqa: RUF012
     Params = Params
-    grid = {"rounds": (75, 150, 300), "leaves": (7, 15, 31), "class_weight_exponent": (0.25, 0.5, 1.0)}  # noqa: RUF012
-    revision = 3
+    grid = {"rounds": (50, 100, 200), "leaves": (7, 15, 31), "class_weight_exponent": (0.25, 0.5, 1.0)}  # noqa: RUF012
+    revision = 4
     supports_deadline = True
 
     classes: list[list[int]]
@@ -100,6 +103,7 @@ class Boost(SignalModel):
     condition_parts: dict[str, dict[int, Any]]
     recordings_used: tuple[str, ...] = ()  # those for which there was time to compute features
     seconds_per_row: float | None = None  # of a fit, measured where time is limited
+    binned: BinnedRows | None = None  # the rows of all fits that share them
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
@@ -157,7 +161,7 @@ class Boost(SignalModel):
             observed = np.flatnonzero(target != UNOBSERVED)
             classes = np.unique(target[observed])
             self.classes.append(classes.tolist())
-            examples = Examples(rows, observed, np.searchsorted(classes, target[observed]), count[classes])
+            examples = Examples(rows, observed, np.searchsorted(classes, target[observed]), count[classes], self.binned)
             with progress_range(number / len(problems), (number + 1) / len(problems)):
                 deadline = self.deadline.share(1 / (len(problems) - number))
                 self.boosters.append(self._fit_booster(examples, deadline) if len(classes) > 1 else None)
@@ -171,6 +175,7 @@ class Boost(SignalModel):
             others = {name: each for name, each in rows.items() if folds[name] != number}
             if others:
                 shared = copy_fitted_metadata(self, self.clone())
+                shared.binned = self.binned
                 shared.deadline = self.deadline.share(1 / (2 + max(folds.values()) - number))
                 shared._fit_shared(others)
                 margins |= {name: shared.shared_margins(each.features) for name, each in held_out.items()}
@@ -198,7 +203,7 @@ class Boost(SignalModel):
             self.decoder = Decoder(thresholds=shared_thresholds)
 
     def _adapt(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
-        """Fit the part and the thresholds of new conditions to the residuals of the shared trees."""
+        """Fit the part and the thresholds of new conditions to the residuals of the shared trees, where held-out rows say that it helps."""
         rows = self.collect_rows(data, truths)
         names = self.check_is_fitted().names
         for condition in sorted({each.condition for each in rows.values()}):
@@ -210,13 +215,10 @@ class Boost(SignalModel):
                 [groups[each.group] for each in members.values()],
                 self.params.class_weight_exponent,
             )
-            self.condition_parts[condition] = examples.fit(self.seed)
             shared = {} if self.decoder is None else self.decoder.thresholds
-            self.condition_thresholds[condition] = {
-                names[code]: pool_threshold(fit_weighted_threshold(values), shared.get(names[code], DEFAULT), values.bouts)
-                for code, values in examples.labeled(examples.cross_fit(self.seed)).items()
-                if values.occurs.any()
-            }
+            adapted = examples.adapt(self.seed, {code: shared.get(name, DEFAULT) for code, name in enumerate(names)})
+            self.condition_parts[condition] = adapted.boosters
+            self.condition_thresholds[condition] = {names[code]: threshold for code, threshold in adapted.thresholds.items()}
 
     def shared_margins(self, features: Features) -> NDArray[np.float64]:
         """Return the log odds of overlapping behaviors by the shared trees (n_rows, n_behaviors); NaN for behaviors without trees."""
@@ -364,12 +366,11 @@ class Boost(SignalModel):
             "objective": "multiclass" if n_classes > 2 else "binary",
             "num_leaves": self.params.leaves,
             "learning_rate": self.params.learning_rate,
-            "feature_fraction": 0.1,
+            "feature_fraction": 0.05,
             "extra_trees": True,
             "bagging_fraction": 0.7,
             "bagging_freq": 1,
             "lambda_l2": 5.0,
-            "max_bin": 63,
             "seed": self.seed,
             "deterministic": True,
             "force_col_wise": True,  # twice as fast as by row, with so few features per tree
@@ -378,7 +379,7 @@ class Boost(SignalModel):
             "min_data_in_leaf": int(np.clip(len(examples.y) // 50, 1, MIN_LEAF_ROWS)),
         } | ({"num_class": n_classes} if n_classes > 2 else {})
         weights = row_weights(examples.y, examples.counts, self.params.class_weight_exponent)
-        return lightgbm.train(settings, lightgbm.Dataset(examples.features(), examples.y, weight=weights), rounds, callbacks=[pace])
+        return lightgbm.train({**BINNING, **settings}, examples.dataset(weights, thread_count()), rounds, callbacks=[pace])
 
     # Features
 

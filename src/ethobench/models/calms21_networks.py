@@ -6,10 +6,12 @@ Reference: Sun et al., "The Multi-Agent Behavior Dataset: Mouse Dyadic Social In
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+import numpy as np
 from pydantic import Field
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
@@ -21,7 +23,7 @@ from ethobench.models.registry import register_model
 from ethobench.models.saving import load_model
 from ethobench.models.streaming import ConvolutionScorer, FrameScorer, WindowScorer
 from ethobench.training.augmentation import check_augmentations, check_layout
-from ethobench.training.device import choose_device
+from ethobench.training.device import choose_device, isolated_seed
 from ethobench.training.fine_tuning import Phase, copy_weights, plan_phases
 from ethobench.training.inference import predict_frames
 from ethobench.training.loop import TrainingSettings
@@ -232,6 +234,36 @@ class TrajectoryModel(NetworkModel):
         if not self.module.is_convolutional or self.annotators:
             raise ParameterError("`frames_per_example` must be 1, except for conv1d without annotators")
         return DenseScoring(self.module, self.span)
+
+    def windows_per_second(self, n_inputs: int, n_outputs: int, *, updates: int = 3) -> float:
+        """Measure how many windows per second this network is trained on with this machine, from a few updates on random values.
+
+        Parameters
+        ----------
+        n_inputs : int
+            Inputs per frame.
+        n_outputs : int
+            Behaviors.
+        updates : int
+            Measured updates, after one that is not measured.
+        """
+        import torch
+
+        params = self.params
+        with isolated_seed(self.seed):
+            self.module = self.build(n_inputs, n_outputs)  # type: ignore[assignment]
+            module = self._trained_module().train()
+            optimizer = torch.optim.Adam(module.parameters())
+            values = torch.randn(params.batch, self.span.before + self.span.after + params.frames_per_example, n_inputs)
+            values = values if params.frames_per_example > 1 else values[:, :: params.frame_stride]
+            seconds = []
+            for _ in range(updates + 1):
+                start = time.process_time()
+                optimizer.zero_grad()
+                module(values).square().mean().backward()
+                optimizer.step()
+                seconds.append(time.process_time() - start)
+        return float(params.batch * params.frames_per_example / max(np.median(seconds[1:]), 1e-9))
 
     def _initial_model(self) -> TrajectoryModel | None:
         """Load the model to fine-tune, and refuse one with another architecture or other inputs."""

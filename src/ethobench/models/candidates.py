@@ -15,13 +15,16 @@ from ethobench.core import Annotation, Dataset, Prediction
 from ethobench.core import intervals as iv
 from ethobench.core.deadline import Deadline, OutOfTimeError
 from ethobench.core.folds import default_grouping
+from ethobench.core.processes import thread_count
 from ethobench.core.progress import progress_range
 from ethobench.decoding.blending import fit_blend
 from ethobench.decoding.calibration import log_loss
+from ethobench.decoding.decoder import Decoder
 from ethobench.metrics import score
 from ethobench.models.base import Model
 from ethobench.models.boost import Boost
 from ethobench.models.cross_validation import FoldResult, copy_fitted_metadata, cross_validate, fit_without, inner_folds
+from ethobench.models.row_sampling import BinnedRows
 from ethobench.models.tcn import Tcn
 from ethobench.training.loop import Progress
 
@@ -33,6 +36,10 @@ TIMED_UPDATES = 10  # after which the speed of a training is known
 MIN_ANNOTATED_SECONDS = 300.0  # below which no network is tried
 NETWORK_OVERHEAD = 1.5  # duration of an update relative to the network alone: sampling and augmenting the examples
 BOOST_PROGRESS, COMPARED_PROGRESS = 0.2, 0.65  # progress after evaluating the trees, where a network follows, and after all candidates
+NETWORK: dict[str, Any] = {"updates": 300}  # of the full training; half the width and updates lose bouts: benchmarks/results/auto.md
+SCREENING: dict[str, Any] = {"width": 32, "batch": 8, "updates": 100}  # of a short training on one inner fold, which must improve the trees
+COMPARED_SMOOTHING = 1.0  # seconds over which probabilities are averaged before the network is judged; decoding does so anyway
+MIN_NETWORK_GAIN = 0.015  # of frame F1 by the network, after smoothing, below which it is not worth a threefold training time
 FIT_SHARE = 0.75  # of the time for a fold, the rest of which is for predicting
 NO_NETWORK = (
     "torch is not installed, so auto uses boosted trees without a network. On the rats that makes no measurable difference (bout "
@@ -131,6 +138,7 @@ class BoostCandidate(Candidate):
         self.first.keypoints = dict(data.keypoints)
         self.first.deadline = deadline
         self.rows = self.first.collect_rows(data, truths, WITHOUT_NETWORK.boost / (MIN_FOLDS + REFIT_COST))
+        self.first.binned = BinnedRows.from_rows(self.rows, thread_count())
         if len(self.first.recordings_used) < len(data):
             self.recordings = tuple(recording.id for recording in data if recording.id in self.rows)
         self.seconds = time.perf_counter() - started
@@ -141,9 +149,9 @@ class BoostCandidate(Candidate):
         model = copy_fitted_metadata(self.first, Boost(seed=self.first.seed, condition=self.first.params.condition))
         model.keypoints = self.first.keypoints
         model.deadline = deadline.share(FIT_SHARE if held_out else 1.0)
-        model.seconds_per_row = self.first.seconds_per_row
+        model.seconds_per_row, model.binned = self.first.seconds_per_row, self.first.binned
         model.fit_rows({name: rows for name, rows in self.rows.items() if name not in held_out})
-        self.first.seconds_per_row = model.seconds_per_row
+        self.first.seconds_per_row, model.binned = model.seconds_per_row, None
         return model
 
 
@@ -153,14 +161,20 @@ class NetworkCandidate(Candidate):
     def __init__(self, data: Dataset, truths: Mapping[str, Annotation], template: Model) -> None:
         super().__init__("tcn")
         self.data, self.truths, self.template = data, truths, template
+        self.params = NETWORK
 
     def fit_without(self, held_out: Sequence[str], deadline: Deadline) -> Model:
         """Train a network on the other recordings."""
-        model = copy_fitted_metadata(self.template, Tcn(seed=self.template.seed, condition=self.template.params.condition))
+        model = copy_fitted_metadata(self.template, make_network(self.template, **self.params))
         model.deadline = deadline.share(FIT_SHARE if held_out else 1.0)
         if model.deadline.is_limited and held_out:
             model.progress = partial(stop_slow_training, model.deadline, deadline.clock())
         return fit_without(model, self.data, self.truths, held_out)
+
+
+def make_network(template: Model, **params: Any) -> Tcn:
+    """Return the network that is blended with the trees."""
+    return Tcn(seed=template.seed, condition=template.params.condition, **{**NETWORK, **params})
 
 
 def stop_slow_training(deadline: Deadline, start: float, progress: Progress) -> None:
@@ -288,32 +302,72 @@ def _possible_updates(data: Dataset, template: Model, seconds: float) -> float:
     """Return the updates of each training of the network, if two inner folds and the fit to all recordings take `seconds`."""
     if seconds <= 0:
         return 0.0
-    model = copy_fitted_metadata(template, Tcn(seed=template.seed, condition=template.params.condition))
+    model = copy_fitted_metadata(template, make_network(template))
     model.keypoints = dict(data.keypoints)
     update_seconds = NETWORK_OVERHEAD * model.time_update(data)
     return FIT_SHARE * seconds / (MIN_FOLDS + REFIT_COST) / max(update_seconds, 1e-9)
 
 
-def _evaluate_network(network: Candidate, comparison: Comparison, folds: list[list[str]], deadline: Deadline) -> None:
-    """Evaluate the network on the same folds as boosted trees; drop it after the first if it does not improve them."""
+def _evaluate_network(network: NetworkCandidate, comparison: Comparison, folds: list[list[str]], deadline: Deadline) -> None:
+    """Evaluate the network on the same folds as boosted trees; drop it after a short training if it does not improve them."""
     try:
+        if len(folds) > 1 and not _passes_screening(network, comparison, folds[0], deadline):
+            comparison.notes.append("the network did not improve on the trees in the first fold, so it is not used")
+            network.dropped = True
+            return
         for fold in cross_validate(network.fit_without, comparison.data, folds, deadline, reserved_fits=REFIT_COST):
             network.add_fold(fold)
-            if network.folds == 1 < len(folds) and not _improves_blend(network, comparison):
-                comparison.notes.append("the network did not improve on the trees in the first fold, so it is not used")
-                network.dropped = True
-                return
     except OutOfTimeError as error:
         comparison.notes.append(f"no network, to keep the time budget: {error}")
         network.dropped = True
 
 
+def _passes_screening(network: NetworkCandidate, comparison: Comparison, held_out: list[str], deadline: Deadline) -> bool:
+    """Return whether a short training improves the trees on one fold; if not, the network keeps these predictions for the report."""
+    screened = NetworkCandidate(network.data, network.truths, network.template)
+    screened.params = SCREENING
+    fits = len(comparison.candidates[0].predictions) / max(len(held_out), 1) + REFIT_COST
+    (fold,) = cross_validate(screened.fit_without, comparison.data, [held_out], deadline, reserved_fits=fits)
+    screened.add_fold(fold)
+    network.seconds += fold.seconds
+    if _improves_blend(screened, comparison):
+        return True
+    network.predictions, network.folds, network.fold_seconds = screened.predictions, screened.folds, screened.fold_seconds
+    return False
+
+
 def _improves_blend(candidate: Candidate, comparison: Comparison) -> bool:
-    """Return whether the blend with boosted trees gives the candidate a weight, on the recordings evaluated so far."""
+    """Return whether the blend with boosted trees is better than these alone, on the recordings evaluated so far."""
     truths, groups = comparison.truths, comparison.data.groups(default_grouping(comparison.data))
     names = [name for name in candidate.predictions if name in truths and iv.total(truths[name].observed.of_any())]
     if not names:
         return True
     predictions = {each.name: {name: each.predictions[name] for name in names} for each in (comparison.candidates[0], candidate)}
-    blend, _ = fit_blend(predictions, {name: truths[name] for name in names}, groups)
-    return blend.weights[candidate.name] > 0
+    return improves_first(predictions, {name: truths[name] for name in names}, groups)
+
+
+def improves_first(
+    predictions: Mapping[str, Mapping[str, Prediction]], truths: Mapping[str, Annotation], groups: Mapping[str, str]
+) -> bool:
+    """Return whether the blend of all models has a better frame F1 than the first; both are smoothed, since decoding smooths anyway.
+
+    Parameters
+    ----------
+    predictions : mapping of model to mapping of recording to Prediction
+        Out-of-fold, of the same recordings.
+    truths : mapping of recording to Annotation
+    groups : mapping of recording to str
+        Individuals.
+    """
+    first = next(iter(predictions))
+    values = []
+    for models in (predictions, {first: predictions[first]}):
+        blend, blended = fit_blend(models, truths, groups)
+        if models is predictions and blend.weights[first] == 1:
+            return False
+        decoder = Decoder(
+            priors=blend.priors(next(iter(blended.values())).ethogram), smoothing="mean", smoothing_seconds=COMPARED_SMOOTHING
+        )
+        decoded = {name: decoder.apply(prediction).annotation for name, prediction in blended.items()}
+        values.append(float(score(decoded, truths, resamples=0, behaviors="all").overall.get("f1", np.nan)))
+    return values[0] - values[1] >= MIN_NETWORK_GAIN or bool(np.isnan(values).any())

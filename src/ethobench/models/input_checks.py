@@ -1,6 +1,7 @@
 """Checks of a model's input: frames whose input is missing, and recordings that are unlike the training data.
 
-A frame of a tag has input if any of its channels was recorded, an animal if any of its keypoints is tracked. Gaps of up to
+A frame of a tag has input if any of its channels was recorded, an animal if any of its keypoints is tracked. With per-frame features,
+frames that have features have input. Gaps of up to
 `MAX_GAP_SECONDS` are bridged. In longer gaps, a frame of a tag cannot be predicted, nor can a frame in which animals are not tracked,
 unless the training data have frames with the same combination of tracked animals. A frame without any input is never predicted.
 """
@@ -57,6 +58,8 @@ def input_present(data: Data, rate: float) -> Mask:
             present[start : start + len(chunk)] = tracked.any(axis=2)
         else:
             present[start : start + len(chunk), 0] = np.isfinite(chunk.values).any(axis=1)
+        if chunk.extra is not None:  # a frame with features has input, even if nothing is tracked
+            present[start : start + len(chunk)] |= np.isfinite(chunk.extra.values).any(axis=1, keepdims=True)
     longest = max(1, max_gap_frames(MAX_GAP_SECONDS, rate))
     for source in range(n_sources):
         gaps = iv.from_mask(~present[:, source])

@@ -1,8 +1,9 @@
-"""Inputs of a model: names, channels or keypoints in the model's order, and steps converted to frames."""
+"""Inputs of a model: channels or keypoints in the model's order, per-frame features, and steps converted to frames."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,62 @@ import numpy as np
 from ethobench.core import Poses, Recording, Signals
 from ethobench.core.errors import MismatchError
 from ethobench.core.recording import Data
-from ethobench.core.signals import Keypoint
+from ethobench.core.signals import FEATURE_PREFIX, Keypoint
 
 
 def input_names(recording: Recording) -> tuple[str, ...]:
-    """Return the channels of a recording, or ``individual/keypoint`` for poses."""
+    """Return the channels of a recording, or ``individual/keypoint`` for poses, and the names of its per-frame features."""
     data = recording.signals
-    if isinstance(data, Signals):
-        return data.channels
-    if isinstance(data, Poses):
-        return tuple(f"{individual}/{keypoint}" for individual in data.individuals for keypoint in data.keypoints)
-    raise MismatchError(f"recording {recording.id!r} has no signals")
+    if data is None:
+        raise MismatchError(f"recording {recording.id!r} has no signals")
+    keypoints = () if isinstance(data, Signals) else tuple(f"{animal}/{point}" for animal in data.individuals for point in data.keypoints)
+    names = data.channels if isinstance(data, Signals) else keypoints
+    features = frame_features(recording)
+    return names if features is None or features is data else (*names, *features.channels)
+
+
+def frame_features(recording: Recording) -> Signals | None:
+    """Return the per-frame features of a recording that models use; its signals if these are features; None if it has none."""
+    data = recording.signals
+    if isinstance(data, Signals) and data.is_features:
+        return data
+    return recording.features if recording.features is not None and recording.features.is_features else None
+
+
+def feature_inputs(inputs: Sequence[str]) -> tuple[str, ...]:
+    """Return the inputs of a model that are per-frame features."""
+    return tuple(name for name in inputs if name.startswith(FEATURE_PREFIX))
 
 
 def check_inputs(recording: Recording, inputs: Sequence[str]) -> None:
-    """Refuse a recording that lacks inputs of a model."""
+    """Refuse a recording that lacks inputs of a model, or has features of another width or order."""
+    if expected := feature_inputs(inputs):
+        check_features(recording, expected)
     available = input_names(recording)
     if missing := [name for name in inputs if name not in available]:
         raise MismatchError(f"recording {recording.id!r} lacks {', '.join(missing)}, which the model needs")
+
+
+def check_features(recording: Recording, expected: Sequence[str]) -> None:
+    """Refuse a recording whose features are not those of the training data, in their order."""
+    features = frame_features(recording)
+    advice = "compute them as for the training data"
+    if features is None:
+        raise MismatchError(
+            f"recording {recording.id!r} has no per-frame features, but the model was trained on {len(expected)}; "
+            f"{advice}, and list them in column 'features' of a recordings.csv"
+        )
+    names = features.channels
+    if len(names) != len(expected):
+        raise MismatchError(f"recording {recording.id!r} has {len(names)} features, but the model was trained on {len(expected)}; {advice}")
+    different = [(i, old, new) for i, (old, new) in enumerate(zip(expected, names, strict=True)) if old != new]
+    if different:
+        column, old, new = different[0]
+        kind = "in another order than" if {*names} == {*expected} else "not"
+        raise MismatchError(
+            f"the features of recording {recording.id!r} are {kind} those that the model was trained on: "
+            f"column {column + 1} is {new.removeprefix(FEATURE_PREFIX)!r}, not {old.removeprefix(FEATURE_PREFIX)!r}; {advice}"
+        )
 
 
 def select_inputs(recording: Recording, inputs: Sequence[str]) -> Data:
@@ -37,7 +76,7 @@ def select_inputs(recording: Recording, inputs: Sequence[str]) -> Data:
     ----------
     recording : Recording
     inputs : sequence of str
-        Channels, or keypoints as ``animal/keypoint``.
+        Channels, or keypoints as ``animal/keypoint``; and per-frame features, which become `extra`.
 
     Raises
     ------
@@ -46,7 +85,10 @@ def select_inputs(recording: Recording, inputs: Sequence[str]) -> Data:
     """
     if recording.signals is None:
         raise MismatchError(f"recording {recording.id!r} has no signals to learn from or predict")
-    return order_inputs(recording.signals, inputs)
+    features, names = frame_features(recording), [name for name in inputs if not name.startswith(FEATURE_PREFIX)]
+    if features is recording.signals or len(names) == len(inputs):
+        return order_inputs(recording.signals, inputs)
+    return replace(order_inputs(recording.signals, names), extra=features)
 
 
 def order_inputs(data: Data, inputs: Sequence[str]) -> Data:

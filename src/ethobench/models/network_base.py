@@ -14,7 +14,7 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.targets import exclusive_targets, overlapping_targets
 from ethobench.models.base import Model
-from ethobench.models.streaming import FramePreparer, FrameScorer, NetworkStream, PredictionStream
+from ethobench.models.streaming import ActorStream, FramePreparer, FrameScorer, FrameSource, NetworkStream, PredictionStream
 from ethobench.training.device import PACKAGES, choose_device, isolated_seed
 from ethobench.training.joined_recordings import Targets
 from ethobench.training.loop import Batches, History, Progress, TrainingSettings, train
@@ -78,9 +78,51 @@ class NetworkModel(Model):
         """
         self.check_is_fitted()
         transform, scorer = self._open_stream()
+        if self.role_inputs is not None:
+            raise EthobenchError(f"model {self.name!r} has inputs by role: use `stream_animals`, which takes any skeleton and rate")
         corners = None if arena is None else (0.0, 0.0, float(arena[0]), float(arena[1]))
         frames = FramePreparer(transform, transform.training_scene(corners))
         return NetworkStream(scorer, frames, exclusive=self.exclusive, required_input=self.required_input)
+
+    def stream_animals(
+        self,
+        animals: Sequence[str],
+        keypoints: Sequence[str],
+        rate: float,
+        *,
+        pixels_per_cm: float | None = None,
+        animal_length: float | None = None,
+    ) -> ActorStream:
+        """Predict what each animal does, to whom, frame by frame; only for causal models with inputs by role.
+
+        Parameters
+        ----------
+        animals, keypoints : sequence of str
+            In the order of the frames.
+        rate : float
+            Frames per second; the model predicts 30 per second at most.
+        pixels_per_cm : float, optional
+            Scale of the positions.
+        animal_length : float, optional
+            Distance from the base of the tail to the nose in the unit of the positions, if their scale is unknown.
+        """
+        self.check_is_fitted()
+        transform, _ = self._open_stream()
+        if self.role_inputs is None or self.directed is None:
+            raise EthobenchError(
+                f"model {self.name!r} was not trained on who does what to whom with inputs by role: use `stream`, or train it on "
+                "annotations that name their subjects, with inputs='roles'"
+            )
+        source = FrameSource(tuple(animals), tuple(keypoints), float(rate), pixels_per_cm, animal_length)
+        return ActorStream(
+            lambda: self._open_stream()[1],
+            transform,
+            self.role_inputs,
+            self.directed,
+            self.required_input,
+            source,
+            exclusive=self.exclusive,
+        )
 
     def _open_stream(self) -> tuple[InputTransform, FrameScorer]:
         """Return the input transform and a scorer of single frames; raise an error if the model is not causal."""

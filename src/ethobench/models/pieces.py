@@ -60,7 +60,8 @@ class Pieces:
         for start in range(0, len(data), self.frames):
             stop, first = min(start + self.frames, len(data)), max(start - self.context, 0)
             signals = data[first : stop + self.context]
-            piece = recording.copy(signals=signals, n_frames=len(signals), annotations={}, features=None)
+            features = None if recording.features is None else recording.features[first : stop + self.context]
+            piece = recording.copy(signals=signals, n_frames=len(signals), annotations={}, features=features)
             annotations.append(annotate(piece).crop(start - first, stop - first))
         return join_pieces(annotations)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.core.files import check_new_path
 from ethobench.core.folds import assign_folds
 from ethobench.features.filters import axis_triples, is_accelerometer
-from ethobench.features.missing_data import interpolate_poses
+from ethobench.features.missing_data import interpolate_poses, nan_mean
 from ethobench.features.treba import programmed_attributes
 from ethobench.training.augmentation import check_augmentations, check_layout
 from ethobench.training.channel_inputs import ChannelReader, acceleration_factors, open_channels
@@ -33,6 +34,7 @@ from ethobench.training.pretexts import (
     AccelerationBatches,
     PoseBatches,
     acceleration_loss,
+    cut_windows,
     movement,
     pose_loss,
 )
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
 
 ENCODER_RATE = 30.0  # Hz
 POSE_INPUTS = ("coordinates", "egocentric")
+OVERLAP = 8  # windows that cover a frame
+N_SCORED, MIN_BATCH = 512, 16  # held-out windows on which tasks are scored, about
+MAX_SCORED_BATCHES = 32
 BODY_LENGTH_PIXELS = 95.0  # of a mouse in CalMS21; thresholds of the programmed attributes are in its pixels
 
 
@@ -57,9 +62,10 @@ def pretrain(
     rate: float = ENCODER_RATE,
     epochs: int = 200,
     patience: int = 5,
-    learning_rate: float = 1e-4,
+    learning_rate: float = 1e-3,
     subjects: int = 4,
-    per_subject: int = 64,
+    per_subject: int = 16,
+    updates: int = 25,
     seed: int = 0,
     checkpoint: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -87,6 +93,8 @@ def pretrain(
     learning_rate : float
     subjects, per_subject : int
         Maximum number of individuals in a batch, and of windows of each.
+    updates : int
+        Minimum number of batches in an epoch.
     seed : int
     checkpoint : path, optional
         File for the state of the training. If it exists, the training is resumed from it.
@@ -96,7 +104,7 @@ def pretrain(
     Returns
     -------
     dict
-        The card in the folder: settings, losses, and accuracy of each task on the held-out individuals.
+        The card in the folder: settings, losses, and how well each task is solved on the held-out individuals.
     """
     require_torch("pre-training")
     from ethobench.models.bebe_modules import PretextNetwork
@@ -106,14 +114,15 @@ def pretrain(
     if config not in ENCODER_FRAMES:
         raise ParameterError(f"`config` must be one of {', '.join(ENCODER_FRAMES)}, got {config!r}")
     _check_tasks(tasks, tuple(ACCELERATION_TASKS))
-    batches = []
-    for recordings in _split_individuals(data):
-        windows, groups = acceleration_windows(recordings, data, ENCODER_FRAMES[config], rate)
-        batches.append(AccelerationBatches(windows, groups, movement(windows, rate), tasks, subjects, per_subject))
+    shared = {"tasks": tasks, "subjects": subjects, "per_subject": per_subject}
+    batches = [
+        _acceleration_batches(recordings, data, ENCODER_FRAMES[config], rate, updates=count, **shared)
+        for recordings, count in zip(_split_individuals(data), (updates, max(updates // 4, 1)), strict=True)
+    ]
     with isolated_seed(seed):
         module = PretextNetwork(config, tasks)
     settings = TrainingSettings(epochs, learning_rate, schedule="none", patience=patience, seed=seed)
-    identity = {"config": config, "tasks": list(tasks), "rate": rate, "data": data.version, "batch": [subjects, per_subject]}
+    identity = {"config": config, "tasks": list(tasks), "rate": rate, "data": data.version, "batch": [subjects, per_subject, updates]}
     history = train(
         module, batches[0], acceleration_loss, settings, validation=batches[1], checkpoint=checkpoint, identity=identity, progress=progress
     )
@@ -121,9 +130,10 @@ def pretrain(
         "rate": rate,
         "frames": ENCODER_FRAMES[config],
         "individuals": [len(np.unique(each.groups)) for each in batches],
-        "windows": [len(each.windows) for each in batches],
-        "accuracy": dict(zip(tasks, _task_accuracy(module, batches[1], seed), strict=True)),
+        "windows": [len(each.starts) for each in batches],
+        "held_out": _acceleration_scores(module, batches[1], seed),
     }
+    _warn_of_chance(card["held_out"])
     write_encoder(out, module.encoder.state_dict(), card)
     return card
 
@@ -182,7 +192,7 @@ def pretrain_poses(
     Returns
     -------
     dict
-        The card in the folder: settings and losses.
+        The card in the folder: settings, losses, and how well each task is solved on the held-out individuals.
     """
     require_torch("pre-training")
     from ethobench.models.calms21_modules import convolutional
@@ -231,7 +241,9 @@ def pretrain_poses(
         "params": shape,
         "input_transform": dataclasses.asdict(transform),
         "frames": [len(each.sampler) for each in batches],
+        "held_out": _pose_scores(network, batches[1], n_reconstructed, seed),
     }
+    _warn_of_chance(card["held_out"])
     write_encoder(out, {name: tensor for name, tensor in network.state_dict().items() if not name.startswith(HEAD_PREFIXES)}, card)
     return card
 
@@ -257,24 +269,36 @@ def _make_card(config: str, tasks: Sequence[str], seed: int, data: Dataset, hist
 
 def acceleration_windows(
     recordings: Sequence[Recording], data: Dataset, frames: int, rate: float
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return windows without gaps (n_windows, n_frames, 3), and the index of each window's individual."""
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the accelerations of recordings (n_frames, 3), and the first frame and the index of the individual of each window.
+
+    Windows have no gaps, and overlap: they start every eighth of a window.
+    """
     group_of = data.groups()
     numbers = {name: number for number, name in enumerate(dict.fromkeys(group_of.values()))}
-    windows: list[NDArray[np.float32]] = []
-    groups: list[NDArray[np.int64]] = []
+    signals = [np.zeros((0, 3), dtype=np.float32)]
+    starts: list[NDArray[np.int64]] = []
+    groups: list[int] = []
+    length = 0
     for recording in recordings:
         for reader in _accelerometers(recording, rate):
             chunk = reader.read(0, len(reader))
-            count = len(chunk.values) // frames
-            cut = chunk.values[: count * frames].reshape(count, frames, 3)
-            complete = ~chunk.incomplete[: count * frames].reshape(count, frames).any(axis=1)
-            windows.append(cut[complete])
-            groups.append(np.full(int(complete.sum()), numbers[group_of[recording.id]]))
-    joined = np.concatenate(windows) if windows else np.zeros((0, frames, 3), dtype=np.float32)
-    if not len(joined):
+            missing = np.concatenate([[0], np.cumsum(chunk.incomplete)])
+            first = np.arange(0, len(chunk.values) - frames + 1, max(frames // OVERLAP, 1))
+            complete = first[missing[first + frames] == missing[first]]
+            signals.append(chunk.values)
+            starts.append(complete + length)
+            groups += [numbers[group_of[recording.id]]] * len(complete)
+            length += len(chunk.values)
+    if not groups:
         raise EthobenchError(f"no recording is long enough to pre-train on: a window needs {frames / rate:g} s without gaps")
-    return joined, np.concatenate(groups)
+    return np.concatenate(signals), np.concatenate(starts), np.array(groups)
+
+
+def _acceleration_batches(recordings: Sequence[Recording], data: Dataset, frames: int, rate: float, **options: Any) -> AccelerationBatches:
+    signal, starts, groups = acceleration_windows(recordings, data, frames, rate)
+    weights = [movement(cut_windows(signal, starts[k : k + 256], frames), rate) for k in range(0, len(starts), 256)]
+    return AccelerationBatches(signal, starts, frames, groups, np.concatenate(weights), **options)
 
 
 def _accelerometers(recording: Recording, rate: float) -> list[ChannelReader]:
@@ -289,16 +313,74 @@ def _accelerometers(recording: Recording, rate: float) -> list[ChannelReader]:
     return [reader.scaled(acceleration_factors(reader)) for reader in readers]
 
 
-def _task_accuracy(module: nn.Module, batches: AccelerationBatches, seed: int) -> list[float]:
+def _acceleration_scores(module: nn.Module, batches: AccelerationBatches, seed: int) -> dict[str, dict[str, Any]]:
+    """Return the accuracy of each task on held-out individuals, its chance level, and the noise of the difference."""
     import torch
 
     correct = []
     with torch.inference_mode():
-        for plan in batches.draw(np.random.default_rng(seed)):
+        for plan in dataclasses.replace(batches, updates=max(batches.updates, N_SCORED // MIN_BATCH)).draw(np.random.default_rng(seed)):
             inputs, labels = batches.gather(plan)
-            scores = module(torch.from_numpy(inputs).to(next(module.parameters()).device))
-            correct.append(scores.argmax(dim=-1).cpu().numpy() == labels)
-    return [float(share) for share in np.concatenate(correct).mean(axis=0)]
+            outputs = module(torch.from_numpy(inputs).to(next(module.parameters()).device))
+            correct.append(outputs.argmax(dim=-1).cpu().numpy() == labels)
+    shares = np.concatenate(correct).mean(axis=0)
+    noise = _noise(0.5, sum(map(len, correct)))
+    return {task: _held_out("accuracy", float(share), 0.5, noise) for task, share in zip(batches.tasks, shares, strict=True)}
+
+
+def _pose_scores(module: nn.Module, batches: PoseBatches, n_reconstructed: int, seed: int) -> dict[str, dict[str, Any]]:
+    """Return how well each task is solved on held-out individuals: explained variance of masked positions, accuracy of the others."""
+    import torch
+
+    outputs, targets = [], []
+    with torch.inference_mode():
+        for plan in batches.draw(np.random.default_rng(seed))[:MAX_SCORED_BATCHES]:
+            inputs, target = batches.gather(plan)
+            outputs.append(module(torch.from_numpy(inputs).to(next(module.parameters()).device)).cpu().numpy())
+            targets.append(target)
+    scored, labels = np.concatenate(outputs), np.concatenate(targets)
+    scores = {}
+    if "arrow" in batches.tasks:
+        levels = N_ATTRIBUTES if "attributes" in batches.tasks else 0
+        column = labels.shape[1] - 1 - levels
+        position = scored.shape[1] - 1 - levels * ATTRIBUTE_LEVELS
+        share = float(((scored[:, position] > 0) == (labels[:, column] == 1)).mean())
+        scores["arrow"] = _held_out("accuracy", share, 0.5, _noise(0.5, len(labels)))
+    if "attributes" in batches.tasks:
+        levels_true = labels[:, -N_ATTRIBUTES:].astype(np.int64)
+        predicted = scored[:, -N_ATTRIBUTES * ATTRIBUTE_LEVELS :].reshape(len(scored), N_ATTRIBUTES, ATTRIBUTE_LEVELS).argmax(axis=2)
+        defined = levels_true >= 0
+        most = sum(np.bincount(each[each >= 0], minlength=1).max() for each in levels_true.T) / max(defined.sum(), 1)
+        share = float((predicted == levels_true)[defined].mean()) if defined.any() else 0.0
+        scores["attributes"] = _held_out("accuracy", share, float(most), _noise(float(most), len(labels)))
+    if "masked" in batches.tasks:
+        values = labels[:, :n_reconstructed]
+        masked = np.isfinite(values)
+        errors = np.square(scored[:, :n_reconstructed] - np.nan_to_num(values))[masked].sum()
+        deviations = np.where(masked, values - nan_mean(values, axis=0), 0.0)
+        scores["masked"] = _held_out("explained variance", float(1 - errors / max(np.square(deviations).sum(), 1e-12)), 0.0, 0.0)
+    return {task: scores[task] for task in batches.tasks}
+
+
+def _held_out(metric: str, value: float, chance: float, noise: float) -> dict[str, Any]:
+    return {"metric": metric, "value": value, "chance": chance, "noise": noise}
+
+
+def _noise(chance: float, n: int) -> float:
+    """Return two standard errors of a share at chance; the labels of transformed windows are drawn independently."""
+    return float(2 * np.sqrt(chance * (1 - chance) / max(n, 1)))
+
+
+def _warn_of_chance(scores: Mapping[str, Mapping[str, Any]]) -> None:
+    """Warn about tasks in which held-out individuals are predicted no better than by chance."""
+    failed = [task for task, each in scores.items() if each["value"] <= each["chance"] + each["noise"]]
+    if not failed:
+        return
+    values = ", ".join(f"{task} {scores[task]['value']:.2f}" for task in failed)
+    outcome = "nothing was learned" if len(failed) == len(scores) else "these tasks taught nothing"
+    warnings.warn(
+        f"at chance on held-out individuals: {values}; {outcome}. Train longer, on more recordings, or with other tasks", stacklevel=3
+    )
 
 
 def _attribute_levels(recording: Recording, transform: InputTransform) -> NDArray[np.int16]:

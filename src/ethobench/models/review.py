@@ -105,7 +105,7 @@ def rank_candidates(candidates: Sequence[Candidate], index: SegmentIndex, truths
     """
     if not candidates or n < 1:
         return []
-    counts = _labelled_bouts(truths)
+    counts = _labeled_bouts(truths)
     weights = _weights(candidates, counts)
     pool = np.argsort(-weights, kind="stable")[: max(POOL_FACTOR * n, MIN_POOL)]
     descriptions = _descriptions([candidates[i] for i in pool], index)
@@ -215,8 +215,8 @@ def _observed_share(candidate: Candidate, labels: Annotation) -> float:
     return float(before[1] - before[0]) / max(candidate.stop - candidate.start, 1)
 
 
-def _labelled_bouts(truths: Mapping[str, Annotation]) -> dict[str, int]:
-    """Count the labelled bouts of each behavior."""
+def _labeled_bouts(truths: Mapping[str, Annotation]) -> dict[str, int]:
+    """Count the labeled bouts of each behavior."""
     counts: dict[str, int] = {}
     for truth in truths.values():
         for code, count in enumerate(np.bincount(truth.behavior, minlength=len(truth.ethogram))):
@@ -237,11 +237,11 @@ def _overlap(a: Candidate, b: Candidate) -> bool:
 
 def _reason(candidate: Candidate, counts: Mapping[str, int]) -> str:
     """Return a short explanation of why a candidate is suggested."""
-    labelled = counts.get(candidate.behavior, 0)
+    labeled = counts.get(candidate.behavior, 0)
     if candidate.kind == MISSED:
         return f"perhaps missed: {candidate.behavior} is {candidate.probability:.0%} probable"
-    if labelled < 5:
-        return f"{candidate.behavior} is rare: {labelled} labelled bout{'' if labelled == 1 else 's'}"
+    if labeled < 5:
+        return f"{candidate.behavior} is rare: {labeled} labeled bout{'' if labeled == 1 else 's'}"
     if abs(candidate.probability - 0.5) < 0.25:
         return f"uncertain: {candidate.behavior} is {candidate.probability:.0%} probable"
     return "typical of many predicted bouts"

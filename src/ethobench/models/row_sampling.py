@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,15 @@ from ethobench.core.annotation import UNOBSERVED
 
 Features = NDArray[np.float32]
 Indices = NDArray[np.int64]
+BINNING = {
+    "max_bin": 63,
+    "bin_construct_sample_cnt": 5_000,  # rows on which the bins are based; all of them would take as long as the training
+    "enable_bundle": False,  # features are dense
+    "is_enable_sparse": False,
+    "feature_pre_filter": False,  # so that one dataset serves trainings with different minimum leaf sizes
+    "verbose": -1,
+}
+"""Parameters of `lightgbm.Dataset`."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,32 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class BinnedRows:
+    """The rows of several recordings, binned once by LightGBM for all fits to some of them.
+
+    Attributes
+    ----------
+    dataset : lightgbm.Dataset
+    starts : dict of recording id to int
+        Index of the first row of each recording.
+    """
+
+    dataset: Any
+    starts: dict[str, int]
+
+    @classmethod
+    def from_rows(cls, rows: Mapping[str, Rows], threads: int) -> BinnedRows:
+        """Bin the features of all rows."""
+        import lightgbm
+
+        features = np.concatenate([each.features for each in rows.values()])
+        sizes = [len(each.features) for each in rows.values()]
+        starts = dict(zip(rows, np.cumsum([0, *sizes]).tolist(), strict=False))
+        dataset = lightgbm.Dataset(features, np.zeros(len(features)), params={**BINNING, "num_threads": threads})
+        return cls(dataset.construct(), starts)
+
+
+@dataclass(frozen=True)
 class Examples:
     """Observed rows of several recordings for one classifier; features are concatenated only when needed.
 
@@ -51,12 +87,27 @@ class Examples:
         Classes.
     counts : array of int (n_classes,)
         Frames of each class before sampling.
+    binned : BinnedRows, optional
+        The same rows, among others.
     """
 
     rows: Mapping[str, Rows]
     index: Indices
     y: Indices
     counts: NDArray[np.int64]
+    binned: BinnedRows | None = None
+
+    def dataset(self, weights: NDArray[np.float64], threads: int) -> Any:
+        """Return a LightGBM dataset of these examples; of binned rows, a subset."""
+        import lightgbm
+
+        if self.binned is None:
+            return lightgbm.Dataset(self.features(), self.y, weight=weights, params={**BINNING, "num_threads": threads})
+        sizes = [len(rows.targets) for rows in self.rows.values()]
+        shifts = [self.binned.starts[name] - first for name, first in zip(self.rows, np.cumsum([0, *sizes]).tolist(), strict=False)]
+        positions = self.index + np.repeat(shifts, sizes)[self.index]
+        subset = self.binned.dataset.subset(positions.tolist()).construct()
+        return subset.set_label(self.y).set_weight(weights)
 
     def features(self) -> Features:
         """Return the features (n_examples, n_features)."""

@@ -270,7 +270,7 @@ def _describe_training(card: Mapping[str, Any]) -> str:
 def _decoding_rule(card: Mapping[str, Any]) -> str:
     """Return how bouts are decoded where no metric was stated."""
     if card["decoder"]:
-        return "probabilities are smoothed, and bouts shorter than the labelled ones are removed"
+        return "probabilities are smoothed, and bouts shorter than the labeled ones are removed"
     return "the most probable behavior of each frame"
 
 

@@ -30,6 +30,7 @@ class SignalModel(Model):
         Ranges of the signals in the training data, for warnings about recordings that are unlike it.
     """
 
+    uses_features = True
     keypoints: Mapping[str, Keypoint]
     training_range: TrainingRange | None = None
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ethobench.core.errors import MismatchError
+from ethobench.core.errors import MismatchError, ParameterError
 from ethobench.features.body import Scene
-from ethobench.features.missing_data import MAX_GAP_SECONDS, max_gap_frames
+from ethobench.features.keypoints import ROLES
+from ethobench.features.missing_data import MAX_GAP_SECONDS, MIN_CONFIDENCE, max_gap_frames, nan_mean
+from ethobench.features.roles import CM, RoleInputs, role_sources
+from ethobench.models.directed import Actors, DirectedExamples
 from ethobench.models.input_checks import RequiredInput
 from ethobench.training.trajectory_inputs import CHANNELS, InputTransform
 from ethobench.training.windows import WindowSpan
@@ -137,6 +143,164 @@ class NetworkStream:
             return np.full(len(scores), np.nan, dtype=np.float32)
         powers = np.exp(scores - scores.max()) if self.exclusive else np.exp(-np.maximum(scores, -80.0))
         return np.asarray(powers / powers.sum() if self.exclusive else 1 / (1 + powers), dtype=np.float32)
+
+
+class ActorStream:
+    """Predicts what each of several animals does, to whom, as frames arrive: for causal models with inputs by role.
+
+    Frames may have any skeleton, rate and number of animals. The model's own frames (30 per second at most) are the last ones that
+    arrived, whereas `predict` resamples a recording with a filter; at the model's rate both are equal.
+
+    Parameters
+    ----------
+    scorers : callable
+        Makes the scorer of one subject and target.
+    transform : InputTransform
+        Of a causal model.
+    roles : RoleInputs
+    directed : DirectedExamples
+    required_input : RequiredInput
+    source : FrameSource
+        What arrives.
+    exclusive : bool
+        Behaviors exclude each other (softmax), or may overlap (sigmoid).
+
+    See Also
+    --------
+    ethobench.models.network_base.NetworkModel.stream
+    """
+
+    def __init__(
+        self,
+        scorers: Callable[[], FrameScorer],
+        transform: InputTransform,
+        roles: RoleInputs,
+        directed: DirectedExamples,
+        required_input: RequiredInput,
+        source: FrameSource,
+        *,
+        exclusive: bool,
+    ) -> None:
+        self.transform, self.roles, self.required_input, self.source, self.exclusive = transform, roles, required_input, source, exclusive
+        self._sources = role_sources(source.keypoints, roles.keypoints)
+        self._length = source.body_length(roles)
+        self._scene = transform.training_scene()
+        names = source.animals
+        self.actors: list[Actors] = [*permutations(names, 2)] if directed.targeted and len(names) > 1 else [(name, None) for name in names]
+        self._pairs = np.array([(names.index(one), len(names) if other is None else names.index(other)) for one, other in self.actors])
+        self._of_subject = {name: [k for k, (subject, _) in enumerate(self.actors) if subject == name] for name in names}
+        self._scorers = [scorers() for _ in self.actors]
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a new recording."""
+        for scorer in self._scorers:
+            scorer.reset()
+        shape = (len(self.source.animals) + 1, len(ROLES))  # and one that is always missing: the target of a single animal
+        self._last, self._age = np.full((*shape, 2), np.nan), np.zeros(shape, dtype=np.int64)
+        self._frames_missing = np.zeros(shape[0], dtype=np.int64)
+        self._arrived = self._done = 0
+        self._predictions: dict[Actors, Values] = {}
+
+    def push(self, frame: ArrayLike, confidence: ArrayLike | None = None) -> dict[Actors, Values]:
+        """Predict the next frame.
+
+        Parameters
+        ----------
+        frame : array (n_animals, n_keypoints, 2)
+            In the unit of the tracker; NaN for missing keypoints.
+        confidence : array (n_animals, n_keypoints), optional
+            Of the tracker.
+
+        Returns
+        -------
+        dict of (subject, target) to array of float32 (n_outputs,)
+            Probabilities of behaviors towards the target; those of behaviors without target have the target None. NaN where an animal
+            has been missing for longer than gaps are bridged.
+        """
+        values = np.array(frame, dtype=np.float64)
+        shape = (len(self.source.animals), len(self.source.keypoints), 2)
+        if values.shape != shape:
+            raise MismatchError(f"a frame must have shape {shape}, got {values.shape}")
+        if confidence is not None:
+            values[np.asarray(confidence) < MIN_CONFIDENCE] = np.nan
+        due = int(self._arrived * self.roles.rate / self.source.rate + 1e-6) + 1  # frames of the model until now
+        if due > self._done:
+            inputs = self._inputs(self.roles.convert_frame(values, self._sources, self._length), due - self._done)
+            for _ in range(due - self._done):
+                scores = np.stack([scorer.push(row) for scorer, row in zip(self._scorers, inputs, strict=True)])
+            self._predictions = self._collect(scores)
+            self._done = due
+        self._arrived += 1
+        return self._predictions
+
+    def _inputs(self, positions: NDArray[np.float64], n_frames: int) -> Values:
+        """Return the inputs of each subject and target (n_actors, n_inputs); lost keypoints keep their last position for a while."""
+        current = np.concatenate([positions, np.full((1, *positions.shape[1:]), np.nan)])
+        missing = np.isnan(current).any(axis=2)
+        self._age = np.where(missing, self._age + n_frames, 0)
+        self._frames_missing = np.where(missing.all(axis=1), self._frames_missing + n_frames, 0)
+        self._last = np.where(missing[..., None], self._last, current)
+        held = np.where(self._age[..., None] <= self.transform.max_gap_frames, self._last, np.nan)
+        return self.transform.standardize(self.transform.normalize_positions(held[self._pairs], self._scene))
+
+    def _collect(self, scores: Values) -> dict[Actors, Values]:
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True)) if self.exclusive else np.exp(-np.maximum(scores, -80.0))
+        probabilities = powers / powers.sum(axis=1, keepdims=True) if self.exclusive else 1 / (1 + powers)
+        present = self._frames_missing <= max(1, max_gap_frames(MAX_GAP_SECONDS, self.transform.rate))
+        met = self.required_input.met(present[self._pairs])
+        probabilities = np.where(met[:, None], probabilities, np.nan).astype(np.float32)
+        result = dict(zip(self.actors, probabilities, strict=True))
+        if self.actors[0][1] is not None:
+            result |= {(name, None): nan_mean(probabilities[index], axis=0) for name, index in self._of_subject.items()}
+            for (subject, target), (_, number) in zip(self.actors, self._pairs, strict=True):
+                if not present[number]:
+                    result[subject, target] = np.full(scores.shape[1], np.nan, dtype=np.float32)
+        return result
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """What the frames of a stream are.
+
+    Attributes
+    ----------
+    animals, keypoints : tuple of str
+        In the order of the frames.
+    rate : float
+        Frames per second.
+    pixels_per_cm : float, optional
+        Scale of the positions.
+    animal_length : float, optional
+        Distance from the base of the tail to the nose in the unit of the positions, if their scale is unknown.
+    """
+
+    animals: tuple[str, ...]
+    keypoints: tuple[str, ...]
+    rate: float
+    pixels_per_cm: float | None = None
+    animal_length: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "pixels_per_cm", "animal_length"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < np.inf:
+                raise ParameterError(f"`{name}` must be a number > 0, got {value}")
+        for name in ("animals", "keypoints"):
+            values = getattr(self, name)
+            if not values or len({*values}) < len(values):
+                raise ParameterError(f"`{name}` must be one or more different names, got {', '.join(values) or 'none'}")
+
+    def body_length(self, roles: RoleInputs) -> float:
+        """Return the length of a body in the unit of the positions."""
+        if self.pixels_per_cm is not None and roles.unit == CM:
+            return self.pixels_per_cm * roles.body_length
+        if self.animal_length is None:
+            settings = (
+                "`pixels_per_cm` or `animal_length`" if roles.unit == CM else "`animal_length`, since the model measures in body lengths"
+            )
+            raise ParameterError(f"the scale of the stream is unknown: set {settings}")
+        return self.animal_length
 
 
 class WindowScorer:

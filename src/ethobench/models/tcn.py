@@ -16,7 +16,6 @@ from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
-from ethobench.features.cache import cached
 from ethobench.features.multiscale import Baseline, base_signals, signal_context
 from ethobench.features.roles import constant_names
 from ethobench.models.hyperparameters import Count, hyperparameters
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 UPDATES_PER_EPOCH = 25
 NOISE = 0.05  # standard deviation of the noise added to standardized inputs in training
 CAUSAL_INPUTS = "coordinates"
+CAUSAL_ROLE_INPUTS = "egocentric"  # relative to the subject, since arenas of laboratories differ
 MIN_STEPS = 500  # of a training sequence, where recordings are slower than the steps of the network
 RELATIVE_SUFFIX, FINITE_SHARE = "|relative", "|finite"  # in the names of inputs
 CONSTANT_SCALE = 4.0  # divisor of inputs that do not change within a recording, such as the logarithm of its rate
@@ -86,6 +86,8 @@ class TcnParams:
     condition : str
         Column of the metadata, such as the laboratory, that is an input of the network where inputs are by role. Half of the training
         sequences are without it, so that other values can be predicted. Empty for none.
+    zones : bool
+        Use the zones of the study (``zones.csv``) as inputs: whether each animal is inside, and how far away it is.
     """
 
     step_rate: Annotated[float, Field(gt=0)] = 12.5
@@ -102,6 +104,7 @@ class TcnParams:
     causal: bool = False
     inputs: Literal["auto", "roles", "keypoints"] = "auto"
     condition: str = "lab"
+    zones: bool = False
 
 
 class SignalValues(NamedTuple):
@@ -230,7 +233,7 @@ class Tcn(NetworkModel, SignalModel):
             self.params.batch,
             epoch=RandomBatches(UPDATES_PER_EPOCH),
             target_stride=self._stride(),
-            augmentations=_augmentations(layout),
+            augmentations=_augmentations(layout, egocentric=self.params.causal and self.role_inputs is not None),
             layout=layout,
             noise=NOISE,
         )
@@ -250,8 +253,11 @@ class Tcn(NetworkModel, SignalModel):
     def _fit_inputs(self, data: Dataset) -> tuple[Layout, dict[str, NDArray[np.float32]]]:
         """Fit the scaling of the inputs; return their layout, and the inputs of each recording."""
         if self.params.causal:
+            if self._data(data.recordings[0]).extra is not None:
+                raise EthobenchError("tcn with causal=True uses poses or channels only: leave column 'features' out, or set causal=False")
             rate = float(self.rate or 1.0)
-            transform = self.scaling = fit_input_transform(data.recordings, CAUSAL_INPUTS, rate, causal=True, keypoints=data.keypoints)
+            kind = CAUSAL_INPUTS if self.role_inputs is None else CAUSAL_ROLE_INPUTS
+            transform = self.scaling = fit_input_transform(data.recordings, kind, rate, causal=True, keypoints=data.keypoints)
             opened = {recording.id: transform.open(recording) for recording in data}
             return transform.layout(), {name: reader.read(0, len(reader)) for name, reader in opened.items()}
         baselines = {recording.id: self.signal_baseline(recording) for recording in data}
@@ -290,8 +296,7 @@ class Tcn(NetworkModel, SignalModel):
         return float(np.median(seconds))
 
     def _read_signals(self, recording: Recording, baseline: Baseline) -> SignalValues:
-        data, rate = self._data(recording), self.rate_of(recording)
-        return cached("inputs", data, (rate, self.keypoints, baseline), lambda: read_signals(data, rate, baseline, self.keypoints))
+        return read_signals(self._data(recording), self.rate_of(recording), baseline, self.keypoints)
 
     def _baseline_of(self, recording: Recording) -> Baseline | None:
         return None if self.params.causal else super()._baseline_of(recording)
@@ -360,8 +365,10 @@ class Tcn(NetworkModel, SignalModel):
         self.scaling = (InputTransform if self.params.causal else SignalScaling).from_dict(description["scaling"])
 
 
-def _augmentations(layout: Layout) -> tuple[str, ...]:
+def _augmentations(layout: Layout, *, egocentric: bool = False) -> tuple[str, ...]:
     """Return the augmentations for these inputs."""
+    if layout.n_coordinates and egocentric:
+        return ("reflection", "dropout")
     if layout.n_coordinates:
         return ("rotation", "translation", "reflection", "dropout")
     return ("rotate_axes", "scale") if layout.triples else ()

@@ -1,7 +1,7 @@
-"""A model that is taught while recordings are labelled: label a little, train, see its predictions, correct them.
+"""A model that is taught while recordings are labeled: label a little, train, see its predictions, correct them.
 
 `Teacher` computes the features of all recordings once and keeps them on disk. Each training then takes seconds: it fits boosted trees to
-the frames that were labelled so far and predicts all recordings. Frames that nobody observed are never used, neither as examples of a
+the frames that were labeled so far and predicts all recordings. Frames that nobody observed are never used, neither as examples of a
 behavior nor of its absence. The result is a model like any other, which can be saved.
 """
 
@@ -58,7 +58,7 @@ class TrainingCancelledError(EthobenchError):
 
 
 class Teacher:
-    """Trains on what is labelled so far, predicts all recordings, and suggests what to label next.
+    """Trains on what is labeled so far, predicts all recordings, and suggests what to label next.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class Teacher:
         notes: list[str] = []
         with _reporting(progress), self._caching(), _collected_warnings(notes):
             labels = self._usable_labels(annotations, notes)
-            data = self._labelled_dataset(labels)
+            data = self._labeled_dataset(labels)
             examples = prepare_examples(data, None)
             if examples.directed is None and self._names_subjects(labels):
                 notes.append(_why_without_subjects(data, labels))
@@ -303,7 +303,7 @@ class Teacher:
 
     @contextmanager
     def _caching(self) -> Iterator[None]:
-        with feature_cache(self.cache, persistent=True):
+        with feature_cache(self.cache):
             yield
 
     def _feature_model(self, example: Recording) -> Boost:
@@ -326,16 +326,16 @@ class Teacher:
             labels[name] = cropped.extend(n_frames)
         return labels
 
-    def _labelled_dataset(self, labels: Mapping[str, Annotation]) -> Dataset:
-        """Return the labelled recordings, without those whose inputs differ from the others."""
+    def _labeled_dataset(self, labels: Mapping[str, Annotation]) -> Dataset:
+        """Return the labeled recordings, without those whose inputs differ from the others."""
         if not labels:
-            raise EthobenchError("nothing is labelled yet: mark some bouts, and watch some time without them")
+            raise EthobenchError("nothing is labeled yet: mark some bouts, and watch some time without them")
         ethogram = join_ethograms([self.data.ethogram, *(annotation.ethogram for annotation in labels.values())])
-        labelled = [recording for recording in self.recordings if recording.id in labels]
-        inputs = [input_names(recording) for recording in labelled]
+        labeled = [recording for recording in self.recordings if recording.id in labels]
+        inputs = [input_names(recording) for recording in labeled]
         common = max(inputs, key=inputs.count)
-        usable = [r for r, names in zip(labelled, inputs, strict=True) if {*common} <= {*names}]
-        for recording in labelled:
+        usable = [r for r, names in zip(labeled, inputs, strict=True) if {*common} <= {*names}]
+        for recording in labeled:
             if recording not in usable:
                 warnings.warn(f"labels of {recording.id!r} are not used: its inputs differ from those of the others", stacklevel=2)
         named = [r.copy(annotations={ANNOTATOR: labels[r.id].with_ethogram(ethogram)}) for r in usable]
@@ -420,7 +420,7 @@ class Teacher:
         return SegmentIndex.build(views, features, steps, columns=columns, seed=self.seed)
 
 
-NO_SIGNALS = "the teacher needs poses or signals, and no recording has any; a video alone is not enough"
+NO_SIGNALS = "the teacher needs poses, signals or features, and no recording has any; `ethobench embed` computes features of videos"
 
 
 def complete_rejections(truth: Annotation, prediction: Prediction) -> Annotation:
@@ -455,7 +455,7 @@ def complete_rejections(truth: Annotation, prediction: Prediction) -> Annotation
 
 
 def fit_duration_decoder(truths: Mapping[str, Annotation]) -> Decoder:
-    """Return a decoder that smooths probabilities over a share of a typical bout, and removes bouts shorter than the labelled ones.
+    """Return a decoder that smooths probabilities over a share of a typical bout, and removes bouts shorter than the labeled ones.
 
     Parameters
     ----------
@@ -482,19 +482,19 @@ def fit_duration_decoder(truths: Mapping[str, Annotation]) -> Decoder:
 
 def _check_variety(examples: TrainingExamples) -> None:
     """Refuse labels from which no behavior can be distinguished from another, or from its absence."""
-    labelled: set[str] = set()
+    labeled: set[str] = set()
     without = False
     for truth in examples.truths.values():
         merged = truth.without_subjects()
         states = merged.stop > merged.start
-        labelled |= {merged.ethogram[int(code)].name for code in np.unique(merged.behavior[states])}
+        labeled |= {merged.ethogram[int(code)].name for code in np.unique(merged.behavior[states])}
         bouts = iv.union(iv.Intervals(merged.start[states], merged.stop[states]))
         without = without or iv.total(iv.difference(merged.observed.of_any(), bouts)) > 0
-    if not labelled:
-        raise EthobenchError("no bout is labelled yet: mark at least one bout")
-    if len(labelled) < 2 and not without:
+    if not labeled:
+        raise EthobenchError("no bout is labeled yet: mark at least one bout")
+    if len(labeled) < 2 and not without:
         raise EthobenchError(
-            f"only {labelled.pop()!r} is labelled, and no time without it: watch some time without it, or mark another behavior"
+            f"only {labeled.pop()!r} is labeled, and no time without it: watch some time without it, or mark another behavior"
         )
 
 

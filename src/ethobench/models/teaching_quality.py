@@ -1,6 +1,6 @@
 """Held-out quality of a model that is being taught, and whether more labels would improve it.
 
-Every labelled recording is predicted by models that were trained on other individuals (or on other recordings, if there is one individual).
+Every labeled recording is predicted by models that were trained on other individuals (or on other recordings, if there is one individual).
 The same is done with half of the labels. The difference between the two is the gain of the last doubling of the labels; the next doubling
 usually gains less. Its interval comes from a bootstrap over individuals or recordings.
 """
@@ -28,7 +28,7 @@ SUITE = "ethobench"
 N_FOLDS = 3
 MIN_GROUPS = 2
 MIN_GROUPS_FOR_TREND = 3
-MIN_BOUTS = 3  # labelled bouts of a behavior, below which its scores are withheld
+MIN_BOUTS = 3  # labeled bouts of a behavior, below which its scores are withheld
 MIN_BEHAVIOR_GROUPS = 2  # groups with a behavior, below which its scores are withheld
 BLOCK_SECONDS = 10.0  # of labels that are kept or dropped together for the learning curve
 REPETITIONS = 2  # with different halves of the labels
@@ -46,7 +46,7 @@ class BehaviorQuality:
     ----------
     behavior : str
     bouts : int
-        Labelled bouts.
+        Labeled bouts.
     f1, bout_f1 : float, optional
         F1 of frames and of bouts; None if withheld.
     withheld : str
@@ -71,9 +71,9 @@ class Quality:
     split : {"individual", "recording"}
         What was never in both the training and the test data.
     groups : int
-        Number of labelled individuals or recordings.
-    labelled_bouts : int
-    labelled_seconds : float
+        Number of labeled individuals or recordings.
+    labeled_bouts : int
+    labeled_seconds : float
         Observed time.
     f1, bout_f1 : float, optional
         Mean over the behaviors that have scores; None if withheld.
@@ -97,8 +97,8 @@ class Quality:
     training: int
     split: str
     groups: int
-    labelled_bouts: int
-    labelled_seconds: float
+    labeled_bouts: int
+    labeled_seconds: float
     f1: float | None = None
     bout_f1: float | None = None
     behaviors: tuple[BehaviorQuality, ...] = ()
@@ -150,22 +150,22 @@ def measure_quality(model: Model, examples: TrainingExamples, *, by: str, traini
     start = time.monotonic()
     truths = {name: truth.without_subjects() for name, truth in examples.truths.items()}
     groups = examples.data.groups(by)
-    labelled = {group for name, group in groups.items() if iv.total(truths[name].observed.of_any())}
+    labeled = {group for name, group in groups.items() if iv.total(truths[name].observed.of_any())}
     quality = Quality(
         training=training,
         split=by,
-        groups=len(labelled),
-        labelled_bouts=sum(_bouts(truths).values()),
-        labelled_seconds=sum(iv.total(truth.observed.of_any()) / truth.rate for truth in truths.values()),
+        groups=len(labeled),
+        labeled_bouts=sum(_bouts(truths).values()),
+        labeled_seconds=sum(iv.total(truth.observed.of_any()) / truth.rate for truth in truths.values()),
     )
-    if len(labelled) < MIN_GROUPS:
+    if len(labeled) < MIN_GROUPS:
         reason = f"labels of at least {MIN_GROUPS} recordings are needed to measure quality on recordings that the model was not trained on"
         return replace(quality, withheld=reason, advice="label bouts in another recording", seconds=time.monotonic() - start)
     with progress_range(0.0, 0.5, "held-out quality"):
         predictions = _decoded_out_of_fold(model, examples, examples.truths)
     quality = _with_scores(quality, predictions, truths, groups)
     scored = [b.behavior for b in quality.behaviors if not b.withheld]
-    if quality.withheld or len(labelled) < MIN_GROUPS_FOR_TREND:
+    if quality.withheld or len(labeled) < MIN_GROUPS_FOR_TREND:
         advice = quality.withheld or f"label at least {MIN_GROUPS_FOR_TREND} {by}s to see whether more labels would help"
     else:
         with progress_range(0.5, 1.0, "learning curve"):
@@ -284,7 +284,7 @@ def advise(gain: float, interval: tuple[float, float]) -> tuple[bool | None, str
 
 
 def _decoded_out_of_fold(model: Model, examples: TrainingExamples, truths: Mapping[str, Annotation]) -> dict[str, Prediction]:
-    """Predict every labelled example by models trained on other groups, and decode the predictions."""
+    """Predict every labeled example by models trained on other groups, and decode the predictions."""
     predictions = predict_out_of_fold(model, examples.data, truths, N_FOLDS)
     return {name: prediction if model.decoder is None else model.decoder.apply(prediction) for name, prediction in predictions.items()}
 
@@ -303,15 +303,15 @@ def _with_scores(
         n_bouts, n_groups = bouts[behavior.name], len({groups[name] for name, truth in evaluated.items() if (truth.behavior == code).any()})
         values = scores.behaviors.get(behavior.name, {})
         if n_bouts < MIN_BOUTS:
-            row = BehaviorQuality(behavior.name, n_bouts, withheld=f"fewer than {MIN_BOUTS} labelled bouts")
+            row = BehaviorQuality(behavior.name, n_bouts, withheld=f"fewer than {MIN_BOUTS} labeled bouts")
         elif n_groups < MIN_BEHAVIOR_GROUPS:
-            row = BehaviorQuality(behavior.name, n_bouts, withheld=f"labelled in one {quality.split} only")
+            row = BehaviorQuality(behavior.name, n_bouts, withheld=f"labeled in one {quality.split} only")
         else:
             row = BehaviorQuality(behavior.name, n_bouts, _number(values.get("f1")), _number(values.get("bout_f1")))
         rows.append(row)
     scored = [row for row in rows if not row.withheld]
     if not scored:
-        reason = f"no behavior has {MIN_BOUTS} labelled bouts in at least {MIN_BEHAVIOR_GROUPS} {quality.split}s"
+        reason = f"no behavior has {MIN_BOUTS} labeled bouts in at least {MIN_BEHAVIOR_GROUPS} {quality.split}s"
         return replace(quality, behaviors=tuple(rows), withheld=reason)
     return replace(quality, behaviors=tuple(rows), f1=_mean([r.f1 for r in scored]), bout_f1=_mean([r.bout_f1 for r in scored]))
 
@@ -339,7 +339,7 @@ def _mean_f1(counts: Counts) -> NDArray[np.float64]:
 
 
 def _bouts(truths: Mapping[str, Annotation]) -> dict[str, int]:
-    """Count labelled bouts by behavior, without the background."""
+    """Count labeled bouts by behavior, without the background."""
     counts: dict[str, int] = {}
     for truth in truths.values():
         for code, count in enumerate(np.bincount(truth.behavior, minlength=len(truth.ethogram))):

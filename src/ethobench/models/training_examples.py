@@ -19,7 +19,7 @@ from ethobench.metrics import consensus
 from ethobench.models.adapt import has_rate, resample_recording, split_by_annotator
 from ethobench.models.directed import DirectedExamples
 from ethobench.models.input_checks import RequiredInput, input_present
-from ethobench.models.inputs import check_inputs, input_names, select_inputs
+from ethobench.models.inputs import check_features, check_inputs, frame_features, input_names, select_inputs
 from ethobench.models.provenance import TrainingData
 
 CONSENSUS, ALL = "consensus", "all"
@@ -95,6 +95,8 @@ def prepare_examples(
     condition : str
         Metadata column that conditions the model. Recordings that differ in it are converted, too.
     """
+    if needs_signals:
+        _check_same_features(data)
     consensuses = [reference_annotation(recording, annotator) for recording in data] if annotator == CONSENSUS else []
     training = TrainingData.from_dataset(data, signals=needs_signals, extra=consensuses)
     if annotator == ALL:
@@ -178,6 +180,34 @@ def prepare_adaptation(
         data = dataclasses.replace(data, recordings=tuple(map(role_inputs.with_animals, data.recordings)))
     names = input_names(data.recordings[0])
     return _finish(TrainingExamples(data, truths, training, role_inputs.rate, (), names, directed, required_input, role_inputs))
+
+
+def _check_same_features(data: Dataset) -> None:
+    """Refuse recordings of which only some have per-frame features, or that have different ones."""
+    features = {recording.id: frame_features(recording) for recording in data if recording.has_signals}
+    present = [each for each in features.values() if each is not None]
+    if not present:
+        return
+    if missing := [name for name, each in features.items() if each is None]:
+        raise MismatchError(
+            f"{len(missing)} of {len(features)} recordings have no per-frame features, such as {missing[0]!r}: "
+            "fill in column 'features' for all recordings, or for none"
+        )
+    for recording in data:
+        check_features(recording, present[0].channels)
+
+
+def without_features(data: Dataset, model: str) -> Dataset:
+    """Return recordings without per-frame features, with a warning, for a model that uses poses or channels only."""
+    affected = [r for r in data if r.has_signals and frame_features(r) not in (None, r.signals)]
+    if not affected:
+        return data
+    warnings.warn(
+        f"model {model!r} uses poses or channels only, so the features of {len(affected)} recordings are not used; "
+        "boost, tcn and auto use them",
+        stacklevel=4,
+    )
+    return dataclasses.replace(data, recordings=tuple(r.copy(features=None) if r in affected else r for r in data))
 
 
 def _finish(examples: TrainingExamples) -> TrainingExamples:

@@ -15,6 +15,8 @@ from ethobench.models import Model
 REFERENCES = {
     "Angelopoulos et al. 2023": "Angelopoulos AN, Bates S, Fannjiang C, Jordan MI, Zrnic T (2023). Prediction-powered inference. "
     "Science 382, 669-674.",
+    "Benjamini and Hochberg 1995": "Benjamini Y, Hochberg Y (1995). Controlling the false discovery rate. Journal of the Royal Statistical "
+    "Society B 57, 289-300.",
     "Breiman 2001": "Breiman L (2001). Random forests. Machine Learning 45, 5-32.",
     "Chindemi et al. 2025": "Chindemi G, Bellone C, Girard B (2025). From eye to AI: studying rodent social behavior in the era of "
     "machine learning. arXiv:2508.04255.",
@@ -22,9 +24,13 @@ REFERENCES = {
     "Field and Welsh 2007": "Field CA, Welsh AH (2007). Bootstrapping clustered data. "
     "Journal of the Royal Statistical Society B 69, 369-390.",
     "Fleiss 1971": "Fleiss JL (1971). Measuring nominal scale agreement among many raters. Psychological Bulletin 76, 378-382.",
+    "Freedman and Lane 1983": "Freedman D, Lane D (1983). A nonstochastic interpretation of reported significance levels. Journal of "
+    "Business and Economic Statistics 1, 292-298.",
+    "Hedges and Olkin 1985": "Hedges LV, Olkin I (1985). Statistical Methods for Meta-Analysis. Academic Press.",
     "Hesterberg 2015": "Hesterberg TC (2015). What teachers should know about the bootstrap. The American Statistician 69, 371-386.",
     "Hoffman et al. 2024": "Hoffman B, Cusimano M, Baglione V, et al. (2024). A benchmark for computational analysis of animal behavior, "
     "using animal-borne tags. Movement Ecology 12, 78.",
+    "Holm 1979": "Holm S (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6, 65-70.",
     "Krippendorff 2019": "Krippendorff K (2019). Content Analysis: An Introduction to Its Methodology, 4th edition. SAGE.",
     "McGraw and Wong 1996": "McGraw KO, Wong SP (1996). Forming inferences about some intraclass correlation coefficients. Psychological "
     "Methods 1, 30-46.",
@@ -34,6 +40,8 @@ REFERENCES = {
     "Sun et al. 2021": "Sun JJ, Karigo T, Chakraborty D, et al. (2021). "
     "The Multi-Agent Behavior Dataset: mouse dyadic social interactions. "
     "NeurIPS Datasets and Benchmarks.",
+    "Welch 1947": "Welch BL (1947). The generalization of Student's problem when several different population variances are involved. "
+    "Biometrika 34, 28-35.",
     "van Rijsbergen 1979": "van Rijsbergen CJ (1979). Information Retrieval, 2nd edition. Butterworths.",
 }
 """Short citation to full reference; only those that a text cites are listed below it."""
@@ -76,7 +84,7 @@ def methods_text(
     >>> import ethobench as eb
     >>> text = methods_text(eb.score(annotation, annotation))
     >>> print(text.partition(". ")[0])
-    Scores were computed with ethobench 0.1.0 (suite ethobench) on 1 recording of 2 behaviors (attack and mount)
+    Scores were computed with ethobench ... (suite ethobench) on 1 recording of 2 behaviors (attack and mount)
     """
     paragraphs, references = describe_methods(scores, agreement=agreement, model=model, comparison=comparison)
     listed = [f"- {reference}" for reference in references]
@@ -153,16 +161,17 @@ def _model_paragraph(model: Model) -> str:
     if model.training is not None:
         recordings = model.training.recordings
         trained = f" trained on {_count(len(recordings), 'recording')}"
-    labelled = f" Behaviors: {_listed(names, limit=20)}." if names else ""
+    labeled = f" Behaviors: {_listed(names, limit=20)}." if names else ""
     settings = ", ".join(f"{name} = {value}" for name, value in model.get_params().items() if value not in ("", None))
     made_by = f"the model {model.name} of ethobench {ethobench.__version__}{citation}{trained}"
-    return f"Behaviors were predicted by {made_by} ({settings}).{labelled}"
+    return f"Behaviors were predicted by {made_by} ({settings}).{labeled}"
 
 
 def _comparison_paragraph(comparison: Mapping[str, Any]) -> str:
     text = str(comparison.get("methods", "")).strip()
     if not text:
         raise ParameterError("`comparison` has no entry 'methods'; pass the result of compare_groups")
+    text = text.replace("with ethobench;", f"with ethobench {ethobench.__version__};", 1)
     return text.replace("permutation tests of individuals", "permutation tests of individuals (Phipson and Smyth 2010)", 1)
 
 

@@ -131,7 +131,12 @@ class AccelerationBatches:
 
     Attributes
     ----------
-    windows : array of float32 (n_windows, n_frames, 3)
+    signal : array of float32 (n_frames, 3)
+        All recordings, one after the other.
+    starts : array of int (n_windows,)
+        First frame of each window; windows overlap, so that short recordings have many.
+    n_frames : int
+        Frames of a window.
     groups : array of int (n_windows,)
         Index of each window's individual.
     weights : array of float (n_windows,)
@@ -139,29 +144,44 @@ class AccelerationBatches:
     tasks : tuple of str
     subjects, per_subject : int
         Maximum number of individuals in a batch, and of windows of each.
+    updates : int
+        Minimum number of batches in an epoch. With one window of each individual per epoch, a study of eight animals has two updates in
+        an epoch, and the training would stop before anything is learned.
     """
 
-    windows: Windows
+    signal: Windows
+    starts: NDArray[np.int64]
+    n_frames: int
     groups: NDArray[np.int64]
     weights: NDArray[np.float64]
     tasks: tuple[str, ...]
     subjects: int
     per_subject: int
+    updates: int = 1
 
     def draw(self, generator: np.random.Generator) -> list[Plan]:
         """Draw windows of every individual, those with movement more often."""
-        selected = []
-        for group in generator.permutation(np.unique(self.groups)):
-            candidates = np.flatnonzero(self.groups == group)
-            weights = self.weights[candidates] + 1e-12
-            count = min(self.per_subject, len(candidates))
-            selected.append(generator.choice(candidates, count, replace=False, p=weights / weights.sum()))
-        batches = [np.concatenate(selected[i : i + self.subjects]) for i in range(0, len(selected), self.subjects)]
-        return [Plan(batch, int(generator.integers(2**63))) for batch in batches]
+        plans: list[Plan] = []
+        while len(plans) < self.updates:
+            selected = []
+            for group in generator.permutation(np.unique(self.groups)):
+                candidates = np.flatnonzero(self.groups == group)
+                weights = self.weights[candidates] + 1e-12
+                count = min(self.per_subject, len(candidates))
+                selected.append(generator.choice(candidates, count, replace=False, p=weights / weights.sum()))
+            batches = [np.concatenate(selected[i : i + self.subjects]) for i in range(0, len(selected), self.subjects)]
+            plans += [Plan(batch, int(generator.integers(2**63))) for batch in batches]
+        return plans
 
     def gather(self, plan: Plan, /) -> tuple[Windows, NDArray[np.int64]]:
         """Return transformed windows, and the transformations of each."""
-        return apply_tasks(self.windows[plan.anchors], self.tasks, np.random.default_rng(plan.seed))
+        windows = cut_windows(self.signal, self.starts[plan.anchors], self.n_frames)
+        return apply_tasks(windows, self.tasks, np.random.default_rng(plan.seed))
+
+
+def cut_windows(signal: Windows, starts: NDArray[np.int64], n_frames: int) -> Windows:
+    """Return the windows of a signal that start at the given frames (n_windows, n_frames, n_channels)."""
+    return np.asarray(signal[starts[:, None] + np.arange(n_frames)])
 
 
 def acceleration_loss(scores: Tensor, labels: Tensor) -> Tensor:

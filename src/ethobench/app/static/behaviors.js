@@ -1,8 +1,8 @@
 // The list of behaviors with colors, keys and definitions; the subject and target to label; and the share that is observed.
 
 import { changeSubject, markWatched, press } from "./corrections.js";
-import { openDialog, buttons } from "./dialogs.js";
-import { clockTime, duration, make, percent } from "./dom.js";
+import { openCorrectDialog, openDialog, buttons } from "./dialogs.js";
+import { make, percent } from "./dom.js";
 import { setCoding } from "./keyboard.js";
 import { state } from "./state.js";
 
@@ -24,11 +24,10 @@ class Behaviors extends HTMLElement {
     const offered = state.behaviors.filter((behavior) => !behavior.hidden);
     const [shown, never] = [offered.filter(occurs), offered.filter((behavior) => !occurs(behavior))];
     const hasOthers = state.tracks.some((track) => track.kind !== "correction" && state.isShown(track));
-    const nothing = !hasOthers || shown.every((behavior) => behavior.background); // labelling from scratch: show all behaviors
+    const nothing = !hasOthers || shown.every((behavior) => behavior.background); // labeling from scratch: show all behaviors
     const chips = make("div", { className: "chips" }, ...(nothing ? offered : shown).map(chipOf));
     if (never.length && !nothing) chips.append(neverAnnotated(never));
-    this.chosen = make("output", { className: "chosen" });
-    this.replaceChildren(chips, make("div", { className: "choices" }, ...this.#choices(), this.watching), this.chosen);
+    this.replaceChildren(chips, make("div", { className: "choices" }, ...this.#choices(), this.watching));
     this.#markRunning();
     this.#showObserved();
     this.#showSelection();
@@ -64,7 +63,7 @@ class Behaviors extends HTMLElement {
     if (!state.observed) return;
     const ofSubject = state.subject ? ` of ${state.subject}` : "";
     this.observed.textContent = `observed ${percent(state.observed.share)}`;
-    this.observed.title = `Share of the recording${ofSubject} that is observed: played, stepped through, labelled or marked as watched`;
+    this.observed.title = `Share of the recording${ofSubject} that is observed: played, stepped through, labeled or marked as watched`;
   }
 
   #showSelection() {
@@ -73,10 +72,6 @@ class Behaviors extends HTMLElement {
     this.watched.title = `Mark ${description} as watched (W)`;
     this.unwatched.textContent = "not watched";
     this.unwatched.title = `Mark ${description} as not watched; bouts are kept (Shift-W)`;
-    const { in: first, out: last } = state.mark;
-    const [a, b] = [first, last].map((edge) => (edge === null ? "…" : clockTime(edge, state.rate)));
-    const length = state.selection ? ` · ${duration(last - first, state.rate)}` : "";
-    this.chosen.textContent = first === null && last === null ? "" : `${a} – ${b}${length}`;
   }
 
   #markRunning() {
@@ -103,13 +98,13 @@ function chipOf(behavior) {
   dot.style.background = behavior.color;
   const chip = make("button", { type: "button", className: "chip", title: behavior.definition || behavior.name }, dot, behavior.name);
   if (behavior.key) chip.append(make("kbd", {}, behavior.key));
-  chip.disabled = !state.activeTrack;
+  chip.ariaDisabled = String(!state.activeTrack);
   chip.dataset.code = behavior.code;
-  chip.addEventListener("click", () => press(behavior.code));
+  chip.addEventListener("click", () => (state.activeTrack ? press(behavior.code) : openCorrectDialog()));
   return chip;
 }
 
-/** Behaviors that no track contains: a line of names, or chips for labelling while a correction is open. */
+/** Behaviors that no track contains: a line of names, or chips for labeling while a correction is open. */
 function neverAnnotated(behaviors) {
   const names = behaviors.map(({ name }) => name).join(", ");
   const rest = state.activeTrack ? behaviors.map(chipOf) : [names];

@@ -79,9 +79,9 @@ class Gallery {
   }
 
   #card(cluster) {
-    const { number, share, segments, recordings, examples, labelled } = cluster;
+    const { number, share, segments, recordings, examples, labeled } = cluster;
     const draft = draftOf(cluster);
-    const mix = Object.entries(labelled ?? {}).slice(0, 2).map(([name, part]) => `${Math.round(part * 100)} % ${name}`);
+    const mix = Object.entries(labeled ?? {}).slice(0, 2).map(([name, part]) => `${Math.round(part * 100)} % ${name}`);
     const facts = [`${Math.round(share * 100)} % of the time`, `${segments} segments`, `${recordings} recording${recordings === 1 ? "" : "s"}`, ...mix].join(" · ");
     const name = make("input", { className: "name", value: draft.name, maxLength: 100, placeholder: "name, e.g. rearing", ariaLabel: `Name of cluster ${number + 1}`, autocomplete: "off", dir: "auto" });
     name.setAttribute("list", "behavior-names");
@@ -137,7 +137,7 @@ class Gallery {
       if (name) numbers.set(name, [...(numbers.get(name) ?? []), cluster.number]);
     }
     if (!numbers.size) return showError(this.dialog, "Name at least one cluster.");
-    const totals = { suggested: 0, labelled: 0 };
+    const totals = { suggested: 0, labeled: 0 };
     try {
       await addBehaviors([...numbers.keys()]);
       for (const [behavior, clusters] of numbers) {
@@ -145,12 +145,12 @@ class Gallery {
         for (const name of Object.keys(totals)) totals[name] += answer[name] ?? 0;
         for (const cluster of this.clusters) if (clusters.includes(cluster.number)) draftOf(cluster).name = "";
       }
-      const isLabelled = this.kind.value === "labels";
+      const isLabeled = this.kind.value === "labels";
       this.dialog.close();
       await reloadProject();
-      if (isLabelled && !state.active) state.activate(state.tracks.find((track) => track.name === this.annotator) ?? null);
-      if (!isLabelled) this.done();
-      showMessage(isLabelled ? `${totals.labelled} segments were labelled.` : `${totals.suggested} suggestions; press Q to review them.`);
+      if (isLabeled && !state.active) state.activate(state.tracks.find((track) => track.name === this.annotator) ?? null);
+      if (!isLabeled) this.done();
+      showMessage(isLabeled ? `${totals.labeled} segments were labeled.` : `${totals.suggested} suggestions; press Q to review them.`);
     } catch (error) {
       showError(this.dialog, error.message);
     }

@@ -13,7 +13,7 @@ export function openCorrectDialog() {
   if (state.recording.locked) return showMessage(state.recording.locked, true);
   if (!state.behaviors.some((behavior) => !behavior.hidden)) return openEthogramEditor({ welcome: true, done: openCorrectDialog });
   const corrections = state.tracks.filter((track) => track.kind === "correction");
-  const isLabelled = state.tracks.length > 0;
+  const isLabeled = state.tracks.length > 0;
   const name = make("input", { name: "annotator", required: true, maxLength: 60, placeholder: "e.g. your name", autocomplete: "off" });
   name.value = annotatorName();
   const copies = (state.blind ? [] : state.tracks).map((track) => make("option", { value: `copy ${track.name}` }, `a copy of ${track.name}`));
@@ -35,9 +35,9 @@ export function openCorrectDialog() {
   const startFrom = make("label", {}, "Start from", from);
   startFrom.hidden = !copies.length;
   const dialog = openDialog(
-    isLabelled ? "Correct this recording" : "Label this recording",
+    isLabeled ? "Correct this recording" : "Label this recording",
     make("p", {}, "Every edit is saved at once, under a new annotator. Existing annotations are never changed."),
-    make("p", {}, "Frames that you play or step through while labelling count as observed. Frames that you skip do not."),
+    make("p", {}, "Frames that you play or step through while labeling count as observed. Frames that you skip do not."),
     resume.length ? make("p", { className: "resume" }, ...resume) : null,
     make("label", {}, "Save as annotator", name),
     startFrom,
@@ -80,9 +80,10 @@ export function openExportDialog() {
   const formats = make("select", { name: "format" }, ...writableFormats.map((f) => make("option", { value: f.name }, `${f.title} (${f.suffix})`)));
   formats.value = "tidy";
   const all = make("input", { type: "checkbox" });
-  const several = make("label", { className: "check" }, all, " all recordings of this annotator in one file");
+  const packing = make("span");
+  const several = make("label", { className: "check", hidden: state.project.recordings.length < 2 }, all, " all recordings of this annotator", packing);
   const updateSeveral = () => {
-    several.hidden = !writableFormats.find((f) => f.name === formats.value).several || state.project.recordings.length < 2;
+    packing.textContent = writableFormats.find((f) => f.name === formats.value).several ? ", in one file" : ", one file each (ZIP)";
   };
   formats.addEventListener("change", updateSeveral);
   updateSeveral();
@@ -145,7 +146,9 @@ export function openKeysDialog() {
     ),
   );
   const hint = make("p", {}, "While a correction is open, keys of behaviors take precedence; press Alt with a letter for its command.");
-  openDialog("Keys", make("div", { className: "keys" }, ...tables), hint, buttons(null)).classList.add("wide");
+  const dialog = openDialog("Keys", make("div", { className: "keys" }, ...tables), hint, buttons(null));
+  dialog.classList.add("wide");
+  dialog.scrollTop = 0; // the button at the end has the focus
 }
 
 /** Open a modal dialog with a form. */

@@ -25,13 +25,14 @@ class Editor {
     this.file = make("input", { type: "file", hidden: true, ariaLabel: "File to import behaviors from" });
     const add = action("Add behavior", () => this.#add());
     const load = action("Import…", () => this.file.click(), "Behaviors of a file of any format that Ethobench reads");
-    const headings = ["", "Behavior", "Key", "Type", "Group", "Definition", ""].map((text) => make("th", { scope: "col" }, text));
+    const columns = ["Order and color", "Behavior", "Key", "Type", "Group", "Definition", "Bouts, merge, delete"];
+    const headings = columns.map((text) => make("th", { scope: "col" }, make("span", {}, text)));
     const table = make("table", { className: "ethogram" }, make("thead", {}, make("tr", {}, ...headings)), this.list);
     const intro = welcome
       ? "Which behaviors do you want to label? Write one per line: its name, and the key that marks it."
       : "Changes apply to all recordings. Labels of a renamed or merged behavior are renamed with it.";
     this.where = make("p", { className: "hint" });
-    this.save = make("button", { className: "primary" }, welcome ? "Start labelling" : "Save");
+    this.save = make("button", { className: "primary" }, welcome ? "Start labeling" : "Save");
     const cancel = action("Cancel", () => this.dialog.close());
     const errorText = make("span", { className: "dialog-error", role: "alert" });
     this.dialog = openDialog(
@@ -96,7 +97,7 @@ class Editor {
     merge.disabled = merge.options.length < 2;
     merge.addEventListener("change", () => this.#merge(index, Number(merge.value)));
     const remove = row.hidden
-      ? action("show", () => this.#set(row, { hidden: false }), "Offer this behavior for labelling again")
+      ? action("show", () => this.#set(row, { hidden: false }), "Offer this behavior for labeling again")
       : action("✕", () => this.#remove(index), row.fixed ? "Hide: files of yours contain this behavior" : "Delete");
     remove.ariaLabel = row.hidden ? `Show ${row.name}` : `Delete ${row.name || "this behavior"}`;
     const bouts = row.bouts + row.fixed_bouts;

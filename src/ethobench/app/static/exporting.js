@@ -80,9 +80,20 @@ export function openClipsDialog() {
   });
 }
 
+/** Download the timeline of the shown tracks; `seconds` are the first and the last to draw. Errors become a message. */
+export async function downloadTimeline(format, seconds) {
+  const track = state.tracks.filter((t) => state.isShown(t)).map(({ name }) => name);
+  if (!track.length) return showMessage("There are no labels to draw.");
+  try {
+    await save(null, `recordings/${state.recording.index}/timeline`, { format, track, start: seconds[0], stop: seconds[1] });
+  } catch (error) {
+    showMessage(error.message, true);
+  }
+}
+
 async function save(dialog, path, query) {
   const { name, notes } = await download(path, query);
-  dialog.close();
+  dialog?.close();
   showMessage([`${name} was downloaded.`, ...notes].join(" "), notes.length > 0);
 }
 

@@ -80,7 +80,7 @@ export function comparedTracks() {
 /** The observed frames of the correction; drawn from the state of the page, not from tiles. */
 function observedLane(track) {
   const label = `observed ${percent(state.observed.share)}`;
-  const hint = `Observed${state.subject ? ` of ${state.subject}` : ""}: played, stepped through, labelled or marked as watched`;
+  const hint = `Observed${state.subject ? ` of ${state.subject}` : ""}: played, stepped through, labeled or marked as watched`;
   return { id: `observed/${track.name}`, kind: "observed", query: null, label, hint, track, height: OBSERVED };
 }
 

@@ -72,6 +72,7 @@ async function begin() {
   document.getElementById("retry").addEventListener("click", retryNow);
   document.getElementById("correct").addEventListener("click", openCorrectDialog);
   document.getElementById("export").addEventListener("click", openExportDialog);
+  document.getElementById("zones").addEventListener("click", () => document.querySelector("eb-stage").zones.toggle());
   document.getElementById("help").addEventListener("click", openKeysDialog);
   document.getElementById("theme").addEventListener("click", () => {
     const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";

@@ -87,7 +87,7 @@ class Panel extends HTMLElement {
       button.addEventListener("click", () => this.#go(suggestion));
       return make("li", {}, button);
     });
-    const nothing = make("p", { className: "empty" }, "Suggestions need probabilities of a model, or two tracks that differ.");
+    const nothing = make("li", { className: "empty" }, "Suggestions need probabilities of a model, or two tracks that differ.");
     this.next.replaceChildren(...(rows.length ? rows : [nothing]));
   }
 
@@ -206,7 +206,7 @@ function agreementTable({ rows, frames, recordings }) {
   const cells = rows.map(({ behavior, kappa, agreement }) =>
     make("tr", {}, make("td", {}, behavior || "all behaviors"), make("td", {}, number(kappa)), make("td", {}, agreement === null ? "–" : `${Math.round(agreement * 100)} %`)),
   );
-  const head = make("tr", {}, ...["", "κ", "equal"].map((text) => make("th", { scope: "col" }, text)));
+  const head = make("tr", {}, ...["behavior", "κ", "equal"].map((text) => make("th", { scope: "col" }, text)));
   const caption = make("caption", {}, `Cohen's kappa in ${frames} frames of ${recordings} recording${recordings === 1 ? "" : "s"} that both observed`);
   return make("table", { className: "kappa" }, caption, make("thead", {}, head), make("tbody", {}, ...cells));
 }

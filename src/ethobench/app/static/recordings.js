@@ -39,15 +39,15 @@ class Recordings extends HTMLElement {
   }
 
   /** Go to the next frames that the annotator has not observed: of this recording, else of the next one that is not fully observed. */
-  async toUnlabelled() {
+  async toUnlabeled() {
     const name = state.active ?? annotatorName();
-    if (!name) return showMessage("Press E to start labelling first.");
+    if (!name) return showMessage("Press E to start labeling first.");
     const gap = state.observed && nextGap(state.observed.spans, state.frame);
     if (gap !== null && gap !== undefined) return state.seek(gap);
     const { recordings } = state.project;
     const order = recordings.map((_, i) => (state.recording.index + 1 + i) % recordings.length);
     const index = order.find((i) => (recordings[i].observed_by[name] ?? 0) < 1 && recordings[i].n_frames && i !== state.recording.index);
-    if (index === undefined) return showMessage("Everything is labelled: all frames of all recordings are observed.");
+    if (index === undefined) return showMessage("Everything is labeled: all frames of all recordings are observed.");
     const subjects = state.activeTrack?.named ?? [];
     await new Promise((done) => document.dispatchEvent(new CustomEvent("open", { detail: { index, done } })));
     if (state.recording.locked || state.activeTrack) return;

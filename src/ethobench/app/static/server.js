@@ -29,12 +29,17 @@ export async function postJson(path, body, options = {}) {
 export async function download(path, query) {
   const response = await request(path, query);
   const name = decodeURIComponent(response.headers.get("content-disposition").split("''")[1]);
+  saveBlob(await response.blob(), name);
+  return { name, notes: JSON.parse(decodeURIComponent(response.headers.get("x-ethobench-notes"))) };
+}
+
+/** Save a blob as a download. */
+export function saveBlob(blob, name) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(await response.blob());
+  link.href = URL.createObjectURL(blob);
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  return { name, notes: JSON.parse(decodeURIComponent(response.headers.get("x-ethobench-notes"))) };
 }
 
 /** The address of a resource, for elements that load it themselves. */

@@ -7,11 +7,13 @@ import { player } from "./player.js";
 import { address, fetchBytes, fetchJson, postJson } from "./server.js";
 import { state } from "./state.js";
 import { applyFilter, posesShown } from "./video_settings.js";
+import { Zones } from "./zones.js";
 
 const CHUNK = 1024;
 const MAX_CHUNKS = 12;
 const TRAIL = 1.5; // seconds
 const FLOATS = 3; // x, y, confidence
+const PAD = 10; // pixels around poses without a video
 
 class Stage extends HTMLElement {
   #chunks = new Map();
@@ -22,15 +24,16 @@ class Stage extends HTMLElement {
     this.canvas = make("canvas", { role: "img", ariaLabel: "Keypoints at the playhead" });
     this.note = make("p", { className: "note", hidden: true });
     this.views = make("div", { className: "views" });
-    this.append(this.views, this.canvas, this.note);
+    this.zones = new Zones(this);
+    this.append(this.views, this.canvas, this.note, this.zones.svg, this.zones.tools);
     document.addEventListener("videosettings", () => {
       applyFilter(this);
-      this.#redraw();
+      this.redraw();
     });
     state.watch(["recording", "signals"], () => this.#change());
-    state.addEventListener("frame", () => this.#redraw());
-    document.addEventListener("themechange", () => this.#redraw());
-    new ResizeObserver(() => this.#redraw()).observe(this);
+    state.addEventListener("frame", () => this.redraw());
+    document.addEventListener("themechange", () => this.redraw());
+    new ResizeObserver(() => this.redraw()).observe(this);
   }
 
   #change() {
@@ -45,7 +48,8 @@ class Stage extends HTMLElement {
     this.note.textContent = note;
     this.note.hidden = !note;
     this.hidden = !recording.video && !state.signals?.poses && !note;
-    this.#redraw();
+    if (this.hidden) this.zones.place(null);
+    this.redraw();
   }
 
   /** Show the videos of all cameras; their codecs and the clock of the frames follow later. */
@@ -87,7 +91,7 @@ class Stage extends HTMLElement {
     video.addEventListener("loadedmetadata", () => {
       if (!video.videoWidth) return this.#fail(camera, video); // only its sound can be played
       if (!state.playing) player.show();
-      this.#redraw();
+      this.redraw();
     });
     video.addEventListener("error", () => this.#fail(camera, video));
     if (camera.number === 0) player.video = video;
@@ -97,7 +101,7 @@ class Stage extends HTMLElement {
     applyFilter(this);
   }
 
-  /** Remove a video that the browser cannot play; keypoints and signals can still be labelled. */
+  /** Remove a video that the browser cannot play; keypoints and signals can still be labeled. */
   #fail(camera, video) {
     if (!video.isConnected) return;
     if (player.video === video) {
@@ -108,7 +112,7 @@ class Stage extends HTMLElement {
     video.remove();
     camera.failed = true;
     this.#offerConversion(camera);
-    this.#redraw();
+    this.redraw();
   }
 
   #offerConversion(camera) {
@@ -144,7 +148,8 @@ class Stage extends HTMLElement {
     }
   }
 
-  #redraw() {
+  /** Draw again, soon. */
+  redraw() {
     if (this.#drawing || this.hidden) return;
     this.#drawing = true;
     requestAnimationFrame(() => {
@@ -154,10 +159,11 @@ class Stage extends HTMLElement {
   }
 
   #draw() {
-    const [width, height] = [this.clientWidth, this.clientHeight];
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
     if (!width || !height) return;
     const context = resizeCanvas(this.canvas, width, height);
     const poses = state.signals?.poses;
+    this.#placeZones(poses);
     if (!poses || state.frame >= poses.n_frames) return;
     if (player.video && !player.video.classList.contains("outside") && !posesShown()) return;
     const ink = themeColors();
@@ -182,13 +188,21 @@ class Stage extends HTMLElement {
     this.#frame(Math.min(state.frame + CHUNK / 2, poses.n_frames - 1), poses); // load the next chunk in advance
   }
 
+  /** Zones are drawn on the picture of the first camera or, without one, on the arena of the poses. */
+  #placeZones(poses) {
+    const { video } = player;
+    const view = this.views.firstElementChild;
+    if (video?.videoWidth && view) this.zones.place([0, 0, video.videoWidth, video.videoHeight], view, 0);
+    else this.zones.place(poses ? poses.box : null, view ?? this.canvas, PAD);
+  }
+
   /** Position of the arena on the stage, and the scale of coordinates. */
   #placement(poses, width, height) {
     const { video } = player;
     const view = this.views.firstElementChild; // keypoints belong to the first camera
     if (view) [width, height] = [view.clientWidth, view.clientHeight];
     const box = video?.videoWidth ? [0, 0, video.videoWidth, video.videoHeight] : poses.box;
-    const pad = video ? 0 : 10;
+    const pad = video ? 0 : PAD;
     const scale = Math.min((width - 2 * pad) / (box[2] - box[0] || 1), (height - 2 * pad) / (box[3] - box[1] || 1));
     const [w, h] = [(box[2] - box[0]) * scale, (box[3] - box[1]) * scale];
     const [left, top] = [(width - w) / 2, (height - h) / 2];
@@ -215,7 +229,7 @@ class Stage extends HTMLElement {
     } catch (error) {
       showMessage(error.message, true);
     }
-    this.#redraw();
+    this.redraw();
   }
 
   #drawTrail(context, who, poses, placement, color) {

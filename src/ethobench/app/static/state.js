@@ -100,8 +100,8 @@ class State extends EventTarget {
   activate(track) {
     if (track) identify({ annotator: track.name });
     const references = track?.bouts ? [track] : this.tracks;
-    const unlabelled = references.every((t) => !t.bouts);
-    const first = unlabelled && track?.named.length > 1 ? track.named[0] : (references.flatMap((t) => t.subjects)[0] ?? null);
+    const unlabeled = references.every((t) => !t.bouts);
+    const first = unlabeled && track?.named.length > 1 ? track.named[0] : (references.flatMap((t) => t.subjects)[0] ?? null);
     const subject = references.some((t) => t.unnamed && t.bouts) ? null : first;
     this.set({ active: track?.name ?? null, exclusive: references.every((t) => t.exclusive), subject, target: null, running: [] });
   }

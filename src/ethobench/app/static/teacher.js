@@ -1,11 +1,11 @@
-// The teacher: train on what is labelled, see the quality, review suggested bouts, find similar ones, and name clusters.
+// The teacher: train on what is labeled, see the quality, review suggested bouts, find similar ones, and name clusters.
 
 import { openClusters } from "./clusters.js";
 import { refresh } from "./corrections.js";
 import { buttons, openCorrectDialog, openDialog, showError } from "./dialogs.js";
 import { clockTime, duration, make, showMessage } from "./dom.js";
 import { select } from "./jumps.js";
-import { annotatorName, fetchJson, postJson } from "./server.js";
+import { annotatorName, fetchJson, postJson, saveBlob } from "./server.js";
 import { state } from "./state.js";
 
 const POLL_INTERVAL = 1000; // milliseconds while something is running
@@ -18,7 +18,7 @@ class Teacher extends HTMLElement {
   #timer = null;
 
   connectedCallback() {
-    this.train = button("Train", "Train on what is labelled so far (T)", () => this.toggleTraining());
+    this.train = button("Train", "Train on what is labeled so far (T)", () => this.toggleTraining());
     this.bar = make("progress", { max: 1, hidden: true, ariaLabel: "Progress of the teacher" });
     this.stage = make("p", { className: "hint", role: "status" });
     this.quality = make("div", { className: "quality" });
@@ -152,19 +152,22 @@ class Teacher extends HTMLElement {
     const { index } = state.recording;
     const recording = await fetchJson(`recordings/${index}`);
     if (state.recording.index === index) state.set({ recording });
+    document.querySelector("eb-panel").suggest();
     showMessage(`Trained in ${this.#status.seconds?.toFixed(1)} s. Press Q to review what would help most.`);
   }
 
   #show(status) {
     this.#status = status;
     const isBusy = status.state in BUSY;
+    const isPossible = status.state !== "unavailable"; // the recordings have nothing to learn from
+    this.train.hidden = this.tools.hidden = this.quality.hidden = !isPossible;
     this.bar.hidden = !isBusy;
     this.bar.value = status.progress;
-    this.stage.textContent = isBusy ? `${BUSY[status.state]}${status.stage ? `: ${status.stage}` : ""}` : (status.message ?? "");
+    this.stage.textContent = isBusy ? `${BUSY[status.state]}${status.stage ? `: ${status.stage}` : ""}` : status.message ? `${sentence(status.message)}.` : "";
     this.stage.hidden = !this.stage.textContent;
     const isTraining = ["training", "evaluating"].includes(status.state);
     this.train.textContent = isTraining ? "Cancel" : status.trainings ? "Train again" : "Train";
-    this.train.title = isTraining ? "Cancel the training (T)" : "Train on what is labelled so far (T)";
+    this.train.title = isTraining ? "Cancel the training (T)" : "Train on what is labeled so far (T)";
     this.#showQuality(status);
     this.saveButton.hidden = !status.trainings;
     this.reviewButton.disabled = !status.trainings && !status.queued && !this.#queue.length;
@@ -175,14 +178,14 @@ class Teacher extends HTMLElement {
       const text = trainings ? "" : "Label a few bouts, then train. The predictions become a track; the quality is measured on held-out recordings.";
       return this.quality.replaceChildren(...(text ? [make("p", { className: "hint" }, text)] : []));
     }
-    const { f1, bout_f1: boutF1, withheld, split, labelled_bouts: bouts, advice, behaviors } = quality;
+    const { f1, bout_f1: boutF1, withheld, split, labeled_bouts: bouts, advice, behaviors } = quality;
     const number = (value) => (value === null || value === undefined ? "–" : value.toFixed(2));
     const facts = withheld
       ? make("p", { className: "hint" }, `${sentence(withheld)}.`)
       : make("p", {}, make("strong", {}, `F1 ${number(f1)}`), ` frames · ${number(boutF1)} bouts`);
-    const note = make("p", { className: "hint" }, `${bouts} labelled bouts${withheld ? "" : `, held out by ${split}`}. ${advice ? `${sentence(advice)}.` : ""}`);
+    const note = make("p", { className: "hint" }, `${bouts} labeled bouts${withheld ? "" : `, held out by ${split}`}. ${advice ? `${sentence(advice)}.` : ""}`);
     const rows = (behaviors ?? []).map((b) => make("tr", {}, make("td", { dir: "auto" }, b.name ?? b.behavior), make("td", {}, number(b.f1)), make("td", {}, number(b.bout_f1))));
-    const head = make("tr", {}, ...["", "frames", "bouts"].map((text) => make("th", { scope: "col" }, text)));
+    const head = make("tr", {}, ...["F1", "frames", "bouts"].map((text) => make("th", { scope: "col" }, text)));
     const table = rows.length && !withheld ? make("table", { className: "kappa" }, make("thead", {}, head), make("tbody", {}, ...rows)) : null;
     this.quality.replaceChildren(...[facts, sparkline(history ?? []), note, table].filter(Boolean));
   }
@@ -256,18 +259,43 @@ function probabilityOf({ similarity }) {
   return Math.min(Math.max(similarity ?? 0.5, 0), 1);
 }
 
-/** A small curve of the F1 of frames over trainings. */
+/** A small curve of the F1 of frames over trainings, with a button to download it. */
 function sparkline(history) {
   const values = history.map((row) => row.f1).filter((value) => typeof value === "number");
   if (values.length < 2) return null;
-  const points = values.map((value, i) => `${(i / (values.length - 1)) * 100},${30 - value * 28}`).join(" ");
-  const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  for (const [name, value] of Object.entries({ viewBox: "0 0 100 32", class: "sparkline", role: "img", preserveAspectRatio: "none" })) picture.setAttribute(name, value);
-  picture.setAttribute("aria-label", `F1 of frames over ${values.length} trainings, last ${values.at(-1).toFixed(2)}`);
-  const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
-  line.setAttribute("points", points);
-  picture.append(line);
-  return picture;
+  const [width, height] = [100, 32];
+  const points = values.map((value, i) => `${(i / (values.length - 1)) * width},${30 - value * 28}`).join(" ");
+  const label = `F1 of frames over ${values.length} trainings, last ${values.at(-1).toFixed(2)}`;
+  const picture = drawn("svg", { viewBox: `0 0 ${width} ${height}`, class: "sparkline", role: "img", preserveAspectRatio: "none", "aria-label": label });
+  picture.append(drawn("polyline", { points }));
+  const save = button("Download SVG", "Download this curve as SVG", () => downloadCurve(values));
+  save.className = "quiet";
+  return make("div", { className: "curve" }, picture, save);
+}
+
+/** Download the F1 of frames over trainings as a chart with axes. */
+function downloadCurve(values) {
+  const [x, y] = [(i) => 40 + (i / (values.length - 1)) * 260, (value) => 140 - value * 120];
+  const chart = drawn("svg", { viewBox: "0 0 320 180", width: 320, height: 180, "font-family": "sans-serif", "font-size": 11 });
+  const text = (content, attributes) => Object.assign(drawn("text", { fill: "#333", ...attributes }), { textContent: content });
+  for (const value of [0, 0.5, 1]) {
+    chart.append(drawn("line", { x1: 40, x2: 300, y1: y(value), y2: y(value), stroke: "#ddd" }), text(String(value), { x: 34, y: y(value) + 4, "text-anchor": "end" }));
+  }
+  chart.append(
+    drawn("polyline", { points: values.map((value, i) => `${x(i)},${y(value)}`).join(" "), fill: "none", stroke: "#244bbf", "stroke-width": 2 }),
+    ...values.map((value, i) => drawn("circle", { cx: x(i), cy: y(value), r: 3, fill: "#244bbf" })),
+    text("1", { x: x(0), y: 156, "text-anchor": "middle" }),
+    text(String(values.length), { x: 300, y: 156, "text-anchor": "middle" }),
+    text("training", { x: 170, y: 172, "text-anchor": "middle" }),
+    text("held-out F1 of frames", { x: 6, y: 12 }),
+  );
+  saveBlob(new Blob([new XMLSerializer().serializeToString(chart)], { type: "image/svg+xml" }), "teacher.svg");
+}
+
+function drawn(tag, attributes) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
 }
 
 function button(text, title, run) {

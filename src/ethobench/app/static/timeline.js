@@ -1,7 +1,8 @@
 // The timeline: an overview of the entire recording, a time axis, and the lanes.
 
 import { resizeCanvas, Scale, themeColors, ticks } from "./canvas.js";
-import { make } from "./dom.js";
+import { clockTime, duration, make } from "./dom.js";
+import { downloadTimeline } from "./exporting.js";
 import { layOutLanes } from "./lanes.js";
 import { band, paintObserved, paintTile } from "./painting.js";
 import { dragging, Pointing } from "./pointing.js";
@@ -31,8 +32,12 @@ class Timeline extends HTMLElement {
     this.field = make("div", { className: "field" }, this.canvas, this.cursor);
     this.scroller = make("div", { className: "scroller" }, this.labels, this.field);
     this.tip = make("div", { className: "tip", hidden: true, role: "tooltip" });
-    const strip = (canvas) => make("div", { className: "strip" }, make("div", { className: "gutter" }), canvas);
-    this.append(strip(this.overview), strip(this.axis), this.scroller, this.tip);
+    this.chosen = make("output", { className: "chosen", ariaLabel: "Selected frames" });
+    const save = make("button", { type: "button", className: "quiet", title: "Download the visible part of the timeline as SVG" }, "Download SVG");
+    save.addEventListener("click", () => downloadTimeline("svg", [state.from / state.rate, state.to / state.rate]).finally(() => save.blur()));
+    const strip = (canvas, ...content) => make("div", { className: "strip" }, make("div", { className: "gutter" }, ...content), canvas);
+    this.append(strip(this.overview, this.chosen), strip(this.axis, save), this.scroller, this.tip);
+    state.watch(["mark", "recording"], () => this.#showSelection());
     new Pointing(this);
     dragging(this.axis, (x, byStep) => state.seek(this.#scale.frame(x), { follow: false, byStep }));
     dragging(this.overview, (x) => {
@@ -50,6 +55,13 @@ class Timeline extends HTMLElement {
       this.tiles?.close(); // they contain the old codes of behaviors
       this.#recordingIndex = -1;
     });
+  }
+
+  #showSelection() {
+    const { in: first, out: last } = state.mark;
+    const [a, b] = [first, last].map((edge) => (edge === null ? "…" : clockTime(edge, state.rate)));
+    const length = state.selection ? make("strong", {}, duration(last - first, state.rate)) : null;
+    this.chosen.replaceChildren(...(first === null && last === null ? [] : [make("span", {}, `${a} – ${b}`), length].filter(Boolean)));
   }
 
   get #scale() {

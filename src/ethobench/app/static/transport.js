@@ -34,7 +34,7 @@ class Transport extends HTMLElement {
     const zooms = [
       button("−", "Zoom out (−)", () => state.zoom(2)),
       button("+", "Zoom in (+)", () => state.zoom(0.5)),
-      button("fit", "Show all (F)", () => state.setView(0, state.nFrames)),
+      button("fit", "Fit: show all (F)", () => state.setView(0, state.nFrames)),
     ];
     this.append(
       group(...steps, this.speed),

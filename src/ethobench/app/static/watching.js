@@ -1,4 +1,4 @@
-// Frames that are played or stepped through while labelling count as observed. They are reported to the server about once a second.
+// Frames that are played or stepped through while labeling count as observed. They are reported to the server about once a second.
 
 import { reportWatched } from "./corrections.js";
 import { player } from "./player.js";

@@ -73,7 +73,9 @@ def group_comparison(
     ('share of observed time (%)', 'p = 0.1')
     """
     estimates: Estimates = {}
+    labeled_of: dict[str, int] = {}
     if isinstance(source, Mapping):
+        labeled_of = {str(name): count["individuals"] for name, count in source.get("n", {}).items() if "labeled" in count}
         means, estimates, tested = _read_comparison(source, measure)
         p_values = tested if p_values is None else p_values
         groups = groups or [str(name) for name in source["groups"]]
@@ -116,7 +118,8 @@ def group_comparison(
     counts = {group: len({r["individual"] for r in shown if r["group"] == group}) for group in group_names}
     handles = style.patches({group: shades[group] for group in group_names})
     for handle, group in zip(handles, group_names, strict=True):
-        handle.set_label(f"{style.label(group)} (n = {counts[group]})")
+        of_all = f" of {labeled_of[group]} labeled" if group in labeled_of else ""
+        handle.set_label(f"{style.label(group)} (n = {counts[group]}{of_all})")
     legend = style.add_legend(ax, handles)
     return style.finish(ax, spines=("bottom",), legend=legend)
 

@@ -133,10 +133,10 @@ def get_axes(ax: Axes | None, *, height_mm: float | None = None) -> Axes:
 
 def figure_of(ax: Axes) -> Figure:
     """Return the figure that axes belong to."""
-    matches = ax.get_figure(root=True)
-    if matches is None:
+    figure = ax.get_figure()
+    if figure is None:
         raise ParameterError("`ax` was removed from its figure; pass axes of a figure")
-    return matches
+    return figure.figure  # of a subfigure, the figure that contains it
 
 
 def finish(ax: Axes, *, spines: Sequence[str] = ("left", "bottom"), legend: Legend | None = None) -> Axes:

@@ -1,17 +1,17 @@
 """MABe 2025 as its scorer computes it, including its quirks, and a reading without them.
 
-Frames are counted for each (video, agent, target, action) and summed by action within a lab. The F1 score of a lab is the mean over the
-actions of its truth, and the score is the mean over labs. The scorer has these quirks, which the measure `f1` keeps:
+Frames are counted for each (video, agent, target, action) and summed by action within a lab. The F1 score of a lab is the mean over its
+actions, and the score is the mean over labs. The scorer has these quirks, which the measure `f1` keeps:
 
 1. Predictions for videos without any truth row are dropped.
 2. Predictions outside the labeled behaviors of a video (``behaviors_labeled``) are ignored, but truth rows outside them count.
 3. Frames that are predicted twice for one agent, target and action count once. Two different actions of one agent towards one target in
    one frame are an error.
-4. An action that never occurs in the truth of a lab has no part in the mean, so its false alarms are free.
+4. An action that is listed and predicted in a lab but never occurs in its truth has an F1 of 0: the code looks the action up in a
+   ``defaultdict``, which creates an entry, and takes the mean over all entries. This holds even for a predicted bout of no frames.
 
-The measure `f1_labeled` scores exactly what was labeled: truth outside ``behaviors_labeled`` is ignored, predictions for a video that was
-labeled count although it has no truth row (for annotations; a table cannot tell such a video from one that is not part of the test), and
-an action that was labeled and predicted in a lab but never occurs there has an F1 of 0.
+The measure `f1_labeled` scores exactly what was labeled: truth outside ``behaviors_labeled`` is ignored, and predictions for a video that
+was labeled count although it has no truth row (for annotations; a table cannot tell such a video from one that is not part of the test).
 
 References
 ----------
@@ -53,12 +53,12 @@ Videos: TypeAlias = "Mapping[str, Any] | str | Path | pd.DataFrame"
 
 
 def counts(pair: AlignedPair) -> Array:
-    """Count true positive, false positive and false negative frames and true bouts by behavior, as the scorer does."""
+    """Count true positive, false positive and false negative frames and the bouts of either side by behavior, as the scorer does."""
     listed, dropped = _listed(pair), not len(pair.truth)
 
     def count(track: TrackPair) -> list[float]:
         pred = track.pred if listed(track) and not dropped else iv.empty()
-        return [*_frame_counts(track.truth, pred), float(len(track.truth.start))]
+        return [*_frame_counts(track.truth, pred), float(len(track.truth.start) + len(pred.start))]
 
     return sum_tracks(pair, 4, count)
 
@@ -94,15 +94,15 @@ def _listed(pair: AlignedPair) -> Callable[[TrackPair], bool]:
 
 @register_metric(counts)
 def f1(s: Array) -> Array:
-    """Frame F1 of the actions in the truth; 0 if neither side has a frame (MABe 2025)."""
+    """Frame F1 of the actions that occur or are predicted; 0 if neither side has a frame (MABe 2025)."""
     value = 2 * s[..., 0] / np.maximum(2 * s[..., 0] + s[..., 1] + s[..., 2], 1)
     return np.asarray(np.where(s[..., 3] > 0, value, np.nan))
 
 
 @register_metric(counts)
 def precision(s: Array) -> Array:
-    """Share of predicted frames that are true, of the actions in the truth (MABe 2025)."""
-    return np.asarray(np.where(s[..., 3] > 0, ratio(s[..., 0], s[..., 0] + s[..., 1]), np.nan))
+    """Share of predicted frames that are true (MABe 2025)."""
+    return ratio(s[..., 0], s[..., 0] + s[..., 1])
 
 
 @register_metric(counts)
@@ -439,7 +439,8 @@ def score_tables(
     kept = predicted.take(scored)
     _check_exclusive(pred.name, keys, kept)
     published = _count(keys, true, kept)[:n_videos]
-    rows = np.bincount(true.video * n_actions + true.action, minlength=n_videos * n_actions).reshape(n_videos, n_actions, 1)
+    cells = np.concatenate([side.video * n_actions + side.action for side in (true, kept)])
+    rows = np.bincount(cells, minlength=n_videos * n_actions).reshape(n_videos, n_actions, 1)
     without_unlisted = published if listed_truth.all() else _count(keys, true.take(listed_truth), kept)[:n_videos]
     labs = {video: videos[video].lab for video in keys.videos[:n_videos]}
     scores = Scores(suites["mabe2025"], Ethogram(keys.actions), labs, resamples=resamples, seed=seed)
@@ -466,10 +467,10 @@ def _quirk_notes(
         count = int((~listed_truth).sum())
         notes.append(Note(f"{count} true bouts are not among the labeled behaviors: f1 counts them as misses, f1_labeled ignores them"))
     table = np.tensordot(scores.grouping.membership, scores.statistics(scores.suite.measures[0]), axes=1)
-    free = table[..., 1] * (table[..., 3] == 0)
-    if free.any():
-        cells = [f"{scores.individuals[lab]} {keys.actions[action]}" for lab, action in zip(*np.nonzero(free), strict=True)]
-        notes.append(Note(f"false alarms of actions without truth in a lab do not count in f1, only in f1_labeled: {_few(cells)}"))
+    never_true = (table[..., 3] > 0) & (table[..., 0] + table[..., 2] == 0)
+    if never_true.any():
+        cells = [f"{scores.individuals[lab]} {keys.actions[action]}" for lab, action in zip(*np.nonzero(never_true), strict=True)]
+        notes.append(Note(f"actions that are predicted in a lab but never occur in its truth have an F1 of 0: {_few(cells)}"))
     return notes
 
 

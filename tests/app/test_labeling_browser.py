@@ -1,4 +1,4 @@
-"""Labelling from nothing in a real browser: by keys only, from the ethogram to a file for BORIS."""
+"""Labeling from nothing in a real browser: by keys only, from the ethogram to a file for BORIS."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def bouts(annotation):
     return [(start, stop, annotation.ethogram[code].name, who, whom) for start, stop, code, who, whom in rows]
 
 
-def test_a_video_is_labelled_from_nothing_by_keys_only(video, tmp_path, serve, visit):
+def test_a_video_is_labeled_from_nothing_by_keys_only(video, tmp_path, serve, visit):
     page = visit(serve(video))
     type_ethogram(page)
     page.wait_for_selector("dialog input[name=annotator]")

@@ -1,0 +1,231 @@
+"""Figures of the guide, drawn while mkdocs builds the site, from runs on generated data.
+
+A page marks the position of a figure with a comment such as ``<!-- figure: budget -->``. Each function of `FIGURES` draws one with
+`ethobench.plot`, as a reader would, and returns it; the description in the table is the text for readers who do not see it.
+
+    python docs/_figures.py FOLDER      # write all figures for inspection
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ethobench as eb
+from ethobench.datasets.synthetic import ANNOTATORS, make_dataset
+
+PLACE = re.compile(r"^<!-- figure: (\w+) -->$", re.MULTILINE)
+FOLDER = "images/figures"
+WIDE = 150  # mm
+
+
+@cache
+def mice() -> Any:
+    """Return poses of two mice, annotated by two simulated people."""
+    return make_dataset("pose", individuals=6, seconds=90, annotators=ANNOTATORS)
+
+
+@cache
+def tags() -> Any:
+    """Return tags of six animals."""
+    return make_dataset("tag", individuals=6, seconds=240)
+
+
+@cache
+def forest() -> Any:
+    """Return the predictions of a small forest for half of the mice, trained on the other half."""
+    data = mice()
+    first = ANNOTATORS[0].name
+    names = [recording.id for recording in data]
+    model = eb.create_model("rf", trees=20, seconds=1.0).fit(data.select(recordings=names[:3]), annotator=first)
+    return {recording.id: model.predict(recording) for recording in data.select(recordings=names[3:])}
+
+
+def people() -> tuple[str, str]:
+    """Return the names of the two simulated annotators."""
+    first, second = (annotator.name for annotator in ANNOTATORS)
+    return first, second
+
+
+def two_raters() -> Any:
+    recording = mice().recordings[1]
+    figure = eb.plot.figure(WIDE, 50)
+    eb.plot.ethogram({name: recording.annotations[name] for name in people()}, figure.subplots())
+    return figure
+
+
+def agreement() -> Any:
+    figure = eb.plot.figure(WIDE, 50)
+    eb.plot.agreement(eb.agreement(mice()), figure.subplots())
+    return figure
+
+
+def confusion() -> Any:
+    scores = eb.score(forest(), mice(), annotator=people()[0])
+    figure = eb.plot.figure(110, 80)
+    eb.plot.confusion(scores, figure.subplots())
+    return figure
+
+
+def prediction() -> Any:
+    name = next(iter(forest()))
+    labels = {people()[0]: mice()[name].annotations[people()[0]], "rf": forest()[name].annotation}
+    figure = eb.plot.figure(WIDE, 50)
+    eb.plot.ethogram(labels, figure.subplots())
+    return figure
+
+
+def budget() -> Any:
+    figure = eb.plot.figure(WIDE, 60)
+    eb.plot.budget(tags(), figure.subplots(), by="individual")
+    return figure
+
+
+def durations() -> Any:
+    figure = eb.plot.figure(WIDE, 60)
+    eb.plot.durations(tags(), figure.subplots())
+    return figure
+
+
+def transitions() -> Any:
+    figure = eb.plot.figure(100, 80)
+    eb.plot.transitions(tags(), figure.subplots())
+    return figure
+
+
+def zones() -> Any:
+    figure = eb.plot.figure(110, 80)
+    center = [(250, 150), (750, 150), (750, 450), (250, 450)]
+    eb.plot.occupancy(mice().recordings[0], figure.subplots(), zones={"center": center})
+    return figure
+
+
+def raster() -> Any:
+    figure = eb.plot.figure(WIDE, 60)
+    eb.plot.raster(tags(), figure.subplots())
+    return figure
+
+
+def clean() -> Any:
+    """Show a coordinate of a keypoint with errors of the tracker, before and after cleaning."""
+    recording = mice().recordings[0]
+    rng = np.random.default_rng(0)
+    points = np.array(recording.signals.positions)
+    points[rng.choice(290, 10, replace=False), 0, 0] += rng.normal(0, 150, (10, 2))
+    tracked = replace(recording.signals, positions=points)
+    cleaned, _ = eb.clean_poses(tracked, rate=recording.rate)
+    figure = eb.plot.figure(WIDE, 45)
+    ax = figure.subplots()
+    seconds = np.arange(300) / recording.rate
+    ax.plot(seconds, tracked.positions[:300, 0, 0, 0], color="#b0b0b0", linewidth=0.8, label="tracked")
+    ax.plot(seconds, cleaned.positions[:300, 0, 0, 0], color="#00796b", linewidth=1, label="cleaned")
+    ax.set_xlabel("time (s)", fontsize=7)
+    ax.set_ylabel("nose, x (px)", fontsize=7)
+    ax.tick_params(labelsize=6)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=6)
+    return figure
+
+
+def fragments() -> Any:
+    """Show a prediction with a high frame F1 whose bouts are broken."""
+    truth = eb.Annotation.from_bouts([60, 400], [300, 640], ["groom", "groom"], ["groom"], rate=30, n_frames=750)
+    codes = np.array(truth.to_codes())
+    for start in range(75, 640, 30):
+        codes[start : start + 3] = 1
+    broken = eb.Annotation.from_frames(codes, ["groom"], 30)
+    scores = eb.score(broken, truth, resamples=0).overall
+    figure = eb.plot.figure(WIDE, 32)
+    ax = figure.subplots()
+    eb.plot.ethogram({"person": truth, "model": broken}, ax)
+    ax.set_title(f"frame F1 {scores['f1']:.2f}, bout F1 {scores['bout_f1']:.2f}", fontsize=7)
+    return figure
+
+
+def leakage() -> Any:
+    """Score one random forest on other animals, other parts of the same recordings, and shuffled frames."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.metrics import f1_score
+    from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
+
+    from ethobench.features.nathan import nathan_features
+
+    data = make_dataset("tag", individuals=5, seconds=80, seed=3)
+    inputs = np.concatenate([nathan_features(r.signals.values, r.signals.channels, r.rate, 1.0)[0] for r in data])
+    codes = np.concatenate([r.annotation().to_codes() for r in data])
+    animals = np.repeat(np.arange(len(data)), [r.n_frames for r in data])
+    parts = animals * 1000 + np.concatenate([np.arange(r.n_frames) // int(20 * r.rate) for r in data])
+    rows = {
+        "other animals": (GroupKFold(5), animals),
+        "other parts of the\nsame recordings": (GroupKFold(5), parts),
+        "shuffled frames": (KFold(5, shuffle=True, random_state=0), None),
+    }
+    forest = RandomForestClassifier(20, random_state=0, min_samples_leaf=5)
+    values = {}
+    for name, (folds, groups) in rows.items():
+        predicted = cross_val_predict(forest, inputs, codes, cv=folds, groups=groups)
+        values[name] = f1_score(codes, predicted, average="macro")
+    figure = eb.plot.figure(110, 40)
+    ax = figure.subplots()
+    bars = ax.barh(list(values), list(values.values()), color=["#00796b", "#9e9e9e", "#9e9e9e"])
+    ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=7)
+    ax.set_xlim(0, 1.1)
+    ax.set_xlabel("frame F1 (macro)", fontsize=7)
+    ax.tick_params(labelsize=7)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.invert_yaxis()
+    return figure
+
+
+FIGURES: dict[str, tuple[Callable[[], Any], str]] = {
+    "agreement": (agreement, "Cohen's kappa of two annotators for each behavior, with intervals"),
+    "budget": (budget, "Shares of the time of each behavior, for six animals"),
+    "clean": (clean, "A coordinate of a keypoint before and after cleaning"),
+    "confusion": (confusion, "Confusion matrix of a random forest on animals that it has not seen"),
+    "durations": (durations, "Durations of bouts of each behavior"),
+    "fragments": (fragments, "A prediction with a high frame F1 that breaks two bouts into many pieces"),
+    "leakage": (leakage, "F1 of one random forest on other animals, other parts of the same recordings, and shuffled frames"),
+    "prediction": (prediction, "Bouts of a person and of a random forest on an animal that it has not seen"),
+    "raster": (raster, "Behaviors of six animals over time"),
+    "transitions": (transitions, "Transition probabilities between behaviors"),
+    "two_raters": (two_raters, "Bouts of two annotators of one recording"),
+    "zones": (zones, "Where a mouse spent its time, and a zone"),
+}
+
+
+def requested(text: str) -> list[str]:
+    """Return the figures that a page asks for."""
+    return PLACE.findall(text)
+
+
+def with_figures(text: str, depth: int) -> str:
+    """Replace the comments of a page by images; `depth` is how many folders the page is below docs/."""
+
+    def image(match: re.Match[str]) -> str:
+        return f"![{FIGURES[match[1]][1]}]({'../' * depth}{FOLDER}/{match[1]}.svg){{ loading=lazy }}"
+
+    return PLACE.sub(image, text)
+
+
+def drawn(name: str) -> str:
+    """Draw a figure as SVG."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "path"}):
+        FIGURES[name][0]().savefig(buffer, format="svg", metadata={"Date": None}, facecolor="white")
+    return buffer.getvalue().decode()
+
+
+if __name__ == "__main__":
+    for figure_name in FIGURES:
+        Path(sys.argv[1], f"{figure_name}.svg").write_text(drawn(figure_name), encoding="utf-8")
+        print(figure_name)
