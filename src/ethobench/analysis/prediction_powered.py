@@ -209,7 +209,7 @@ class RepeatedMeasures:
     --------
     >>> groups = RepeatedMeasures([[1.0, 2.0], [2.0, 3.5], [3.0, 3.5]])
     >>> difference = groups.estimate([-1, 1])
-    >>> difference.value, round(difference.df, 6)
+    >>> round(difference.value, 6), round(difference.df, 6)
     (1.0, 2.0)
     """
 

@@ -81,7 +81,8 @@ def raster_svg(annotation: Annotation, colors: Mapping[str, int | None]) -> str:
         f'<text x="{LABELS + WIDTH}" y="{height - 4}" text-anchor="end">{annotation.duration:,.6g} s</text>'
     )
     more = f"<p>and {len(used) - len(shown)} more behaviors</p>" if len(used) > len(shown) else ""
-    size = f'width="{LABELS + WIDTH + 4}" height="{height}"'
+    width = LABELS + WIDTH + 4
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     style = 'font-family="sans-serif" font-size="11" fill="currentColor"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="raster of bouts" {size} {style}>{"".join(rows)}{ends}</svg>{more}'
