@@ -14,7 +14,7 @@ from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.decoding.pooling import Labeled, fit_weighted_threshold, pool_threshold, pooled_thresholds
 from ethobench.decoding.postprocess import THRESHOLDS, fit_threshold
 from ethobench.features.keypoints import ROLES
-from ethobench.features.roles import CONSTANTS, RoleInputs, needs_roles
+from ethobench.features.roles import RoleInputs, needs_roles
 from ethobench.models.condition_parts import condition_folds
 from ethobench.models.row_sampling import Rows
 
@@ -65,7 +65,9 @@ def test_converted_poses_have_one_skeleton_rate_and_unit(mixed):
         assert abs(len(poses) / inputs.rate - recording.n_frames / recording.rate) < 2 / inputs.rate
         ends = poses.positions[:, :, ROLES.index("neck")] - poses.positions[:, :, ROLES.index("tail_base")]
         assert 0.4 < np.nanmedian(np.linalg.norm(ends, axis=-1)) < 1.1  # body lengths, in every laboratory
-        assert converted.metadata[CONSTANTS][0] == pytest.approx(np.log2(recording.rate))
+        assert converted.constants[0] == pytest.approx(np.log2(recording.rate))
+        assert converted.copy(id="copy").constants == converted.constants
+        assert converted.metadata == recording.metadata
 
 
 def test_flanks_and_hips_are_one_part_and_stand_ins_are_marked():
@@ -79,7 +81,7 @@ def test_flanks_and_hips_are_one_part_and_stand_ins_are_marked():
     assert unit > 0
     assert np.allclose(scaled[:, ROLES.index("left_hip")] / scaled[:, ROLES.index("tail_base")], positions[:, 0, 2] / positions[:, 0, 4])
     assert np.allclose(scaled[:, ROLES.index("neck")], scaled[:, [ROLES.index("left_ear"), ROLES.index("right_ear")]].mean(axis=1))
-    available = dict(zip(ROLES, converted.metadata[CONSTANTS][2:], strict=True))
+    available = dict(zip(ROLES, converted.constants[2:], strict=True))
     assert (available["left_hip"], available["neck"], available["nose"]) == (1.0, 0.5, 0.0)
     assert np.isnan(scaled[:, ROLES.index("nose")]).all()
     assert any("missing: nose" in str(note) for note in converted.notes)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -207,12 +207,12 @@ class Recording:
             raise NotFoundError(f"recording {self.id!r} has no annotator {annotator!r}; available: {', '.join(self.annotations)}")
         return self.annotations[annotator]
 
-    def copy(self, **changes: Any) -> Recording:
+    def copy(self, **changes: Any) -> Self:
         """Return a copy with changed fields; signals that are not loaded yet are not loaded."""
         fields = {name.lstrip("_"): value for name, value in vars(self).items()}
         if self.source_id == self.id:
             fields["source_id"] = ""  # a copy with another id is a separate recording
-        return Recording(**{**fields, **changes})
+        return type(self)(**{**fields, **changes})
 
     def to_movement(self) -> xarray.Dataset:
         """Convert the poses to a dataset of `movement`.

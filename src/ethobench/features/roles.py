@@ -26,9 +26,6 @@ from ethobench.features.missing_data import MIN_CONFIDENCE, Array, nan_mean, val
 SCALE = "pixels_per_cm"
 """Metadata of a recording: pixels per cm."""
 
-CONSTANTS = "role_constants"
-"""Metadata of a converted recording: the values of `constant_names`."""
-
 ESTIMATED_SCALE = "estimated-scale"
 """Code of the note that a recording has no scale, though the training recordings have."""
 
@@ -57,6 +54,27 @@ def recording_scale(recording: Recording) -> float | None:
     except (TypeError, ValueError):
         return None
     return scale if np.isfinite(scale) and scale > 0 else None
+
+
+class RoleRecording(Recording):
+    """A recording whose keypoints are `ROLES`, as `RoleInputs` converts it.
+
+    Attributes
+    ----------
+    constants : tuple of float
+        Inputs that do not change within the recording: the values of `constant_names`.
+    """
+
+    constants: tuple[float, ...]
+
+    def __init__(self, id: str, *, constants: tuple[float, ...] = (), **fields: Any) -> None:
+        super().__init__(id, **fields)
+        self.constants = constants
+
+    @classmethod
+    def from_recording(cls, recording: Recording, constants: tuple[float, ...]) -> Self:
+        """Return a recording with all fields of another one."""
+        return cls(**{name.lstrip("_"): value for name, value in vars(recording).items()}, constants=constants)
 
 
 @dataclass(frozen=True)
@@ -118,10 +136,10 @@ class RoleInputs:
         unit = f"cm (by {SCALE}; the animals are {self.body_length:.3g} cm long)" if self.unit == CM else "body lengths"
         return f"inputs by role: recordings have different skeletons, rates or animals; lengths in {unit}, {self.rate:g} frames per second"
 
-    def convert(self, recording: Recording) -> Recording:
+    def convert(self, recording: Recording) -> RoleRecording:
         """Return a recording with the keypoints `ROLES`, at the common rate, in the common unit; annotations are resampled.
 
-        Its metadata contain the constant inputs. Its notes say what was estimated, or is missing.
+        Its notes say what was estimated, or is missing.
 
         Parameters
         ----------
@@ -153,15 +171,15 @@ class RoleInputs:
             positions = flat.reshape(len(flat), *positions.shape[1:])
         converted = Poses(positions / length, np.full(positions.shape[:3], np.nan), poses.individuals, ROLES, self.rate)
         constants = (float(np.log2(rate)), float(len(poses.individuals)), *available)
-        return recording.copy(
+        resampled = recording.copy(
             signals=converted,
             rate=self.rate,
             n_frames=len(converted),
             annotations={name: annotation.resample(self.rate) for name, annotation in recording.annotations.items()},
             features=resample_features(recording, self.rate, len(converted)),
-            metadata={**recording.metadata, CONSTANTS: constants},
             notes=(*recording.notes, *notes),
         )
+        return RoleRecording.from_recording(resampled, constants)
 
     def convert_frame(self, frame: Array, sources: Sequence[Sequence[int]], length: float) -> Array:
         """Return the positions of one frame by role, in body lengths (n_animals, n_roles, 2).

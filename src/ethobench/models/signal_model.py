@@ -13,7 +13,7 @@ from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
 from ethobench.features.cache import cached
 from ethobench.features.multiscale import Baseline, compute_baseline
-from ethobench.features.roles import CONSTANTS
+from ethobench.features.roles import RoleRecording
 from ethobench.models.base import Model
 from ethobench.models.input_checks import TrainingRange
 from ethobench.models.inputs import input_names, select_inputs
@@ -54,5 +54,8 @@ class SignalModel(Model):
 
     def constant_inputs(self, recording: Recording) -> NDArray[np.float32]:
         """Return the inputs that do not change within a recording (n_constants,); none unless inputs are by role."""
-        values = () if self.role_inputs is None else recording.metadata[CONSTANTS]
-        return np.array(values, dtype=np.float32)
+        if self.role_inputs is None:
+            return np.zeros(0, dtype=np.float32)
+        if not isinstance(recording, RoleRecording):
+            raise TypeError(f"recording {recording.id!r} has not been converted to inputs by role")
+        return np.array(recording.constants, dtype=np.float32)
