@@ -11,6 +11,7 @@ from scipy import stats
 
 import ethobench as eb
 from ethobench.analysis.group_values import MEASURES
+from ethobench.core import intervals as iv
 
 RATE = 10.0
 N_FRAMES = 1000
@@ -282,6 +283,49 @@ def test_a_model_that_predicts_nothing_changes_nothing():
     assert pair["weight_of_model"] == 0
     assert pair["relative_width"] == 1
     assert pair["difference"] == pytest.approx(pair["human_labels_alone"]["difference"])
+
+
+def without_bouts(recordings, annotator, groups) -> list[eb.Recording]:
+    """Remove the bouts of an annotator in some groups."""
+    empty = annotation(0.0)
+    return [
+        r.copy(annotations={**r.annotations, annotator: empty}) if r.metadata["treatment"] in groups and annotator in r.annotations else r
+        for r in recordings
+    ]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("groups", [("drug",), ("control", "drug")])
+def test_durations_of_bouts_that_the_model_never_predicts_are_those_of_human_labels(groups):
+    recordings = powered_study()
+    labeled = [r for r in recordings if "anna" in r.annotations]
+    human = only_pair(eb.compare_groups(labeled, "treatment", measures="mean_duration_s", annotator="anna"), "mean_duration_s")
+    result = eb.compare_groups(
+        without_bouts(recordings, "model", groups), "treatment", measures="mean_duration_s", labels="anna", model_labels="model"
+    )
+    pair = only_pair(result, "mean_duration_s")
+    assert (pair["difference"], pair["low"], pair["high"]) == pytest.approx((human["difference"], human["low"], human["high"]))
+    assert pair["weight_of_model"] == 0
+    assert pair["model_labels_alone"] == {"difference": None, "low": None, "high": None}
+    assert any("never predicts" in note for note in result["notes"]) == (len(groups) == 2)
+
+
+@pytest.mark.filterwarnings("error")
+def test_labels_without_a_behavior_are_labels():
+    recordings = without_bouts(powered_study(), "anna", ["drug"])
+    result = eb.compare_groups(recordings, "treatment", measures="latency_s", labels="anna", model_labels="model")
+    assert {name: count["labeled"] for name, count in result["n"].items()} == {"control": 5, "drug": 5}
+    assert only_pair(result, "latency_s")["note"] == "fewer than two individuals with a value in drug"
+    assert not result["warnings"]
+
+
+def test_latencies_after_unobserved_time_are_noted():
+    late = annotation(0.4).with_observed(eb.core.Observed(iv.intervals([200], [1000])))
+    recordings = study({"control": CONTROL, "drug": DRUG})
+    recordings[0] = recordings[0].copy(annotations={"anna": late})
+    notes = eb.compare_groups(recordings, "treatment", measures="latency_s")["notes"]
+    assert any("1 recordings have unobserved time before the first bout" in note for note in notes)
+    assert not any("unobserved" in note for note in eb.compare_groups(recordings, "treatment", measures="share")["notes"])
 
 
 def test_frames_without_human_labels_are_left_out_of_the_correction():

@@ -84,12 +84,12 @@ class GroupDesign:
         for k, group in enumerate(values.groups):
             counts[group] = {"individuals": int(cell.is_member[:, k].sum())}
             if self.has_model:
-                counts[group]["labeled"] = int((~np.isnan(cell.values[:, k])).sum())
+                counts[group]["labeled"] = int(values.is_labeled(cell)[:, k].sum())
         return counts
 
     def sample(self, cell: Cell, covariates: pd.DataFrame, *, with_model: bool = True) -> Sample:
         """Return the values of a cell for estimation."""
-        use_model = with_model and cell.model is not None
+        use_model = with_model and cell.model is not None and cell.agrees_where_defined
         if self.is_repeated:
             cell = cell.select(cell.is_member.all(axis=1))
             return RepeatedMeasures(cell.values, *((cell.model, cell.model_labeled) if use_model else ()))
@@ -108,6 +108,12 @@ class GroupDesign:
         names = {*values.metadata["individual"]}
         if names == {*values.metadata["recording"]} and not self.is_repeated:
             notes.append("each recording counts as another individual; if an animal was recorded twice, name it in the column individual")
+        differing = list(dict.fromkeys(f"{cell.measure} of {cell.behavior}" for cell in values.cells if not cell.agrees_where_defined))
+        if differing:
+            notes.append(
+                f"{', '.join(differing[:5])}{' and more' if len(differing) > 5 else ''}: people and the model find bouts in different "
+                "individuals, so human labels alone are used"
+            )
         key = "labeled" if self.has_model else "individuals"
         few = [group for group, count in self.counts(values).items() if count[key] < FEW]
         if few:
@@ -172,7 +178,7 @@ def _refuse_pseudoreplication(values: GroupValues, units: dict[str, set[int]]) -
 def _refuse_unlabeled(values: GroupValues, is_repeated: bool) -> None:
     """Raise an error if the errors of the model are not known in each group."""
     cell = values.cells[0]
-    has_labels = ~np.isnan(cell.values)
+    has_labels = values.is_labeled(cell)
     if is_repeated:
         if int(has_labels.all(axis=1).sum()) < 2:
             raise EthobenchError("fewer than two individuals have human labels in all groups; label more of them by hand")

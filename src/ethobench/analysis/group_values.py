@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ethobench.analysis.budgets import budgets
 from ethobench.analysis.movement import movement
-from ethobench.analysis.units import Annotated, as_recordings, metadata_columns, recording_columns
+from ethobench.analysis.units import Annotated, as_recordings, list_units, metadata_columns, recording_columns
 from ethobench.analysis.zones import ZoneOptions
 from ethobench.core import Annotation, Observed, Recording
 from ethobench.core import intervals as iv
@@ -27,6 +27,7 @@ from ethobench.core.intervals import Intervals
 from ethobench.core.messages import Message, Option
 from ethobench.core.observed import Track
 from ethobench.datasets.zones import Zone
+from ethobench.metrics.budgets import observed_bouts
 
 Array = NDArray[np.float64]
 Labels: TypeAlias = str | Annotated
@@ -38,6 +39,8 @@ MOVEMENT_MEASURES = ("distance", "mean_speed", "immobile_share", "nearest_animal
 MEASURES = (*BUDGET_MEASURES, *MOVEMENT_MEASURES)
 DEFAULT_MEASURES = ("share", "rate_per_min", "mean_duration_s")
 PER_RECORDING = ("total_s", "n_bouts", "distance")
+NEED_BOUTS = ("mean_duration_s", "median_duration_s", "latency_s", "inter_bout_s")
+"""Undefined in units that never show the behavior."""
 CELLS = ("bin", "zone")
 """Columns that divide a recording; as groups they are repeated measures."""
 MOVEMENT = "movement"
@@ -122,6 +125,13 @@ class Cell:
     model: Array | None = None
     model_labeled: Array | None = None
 
+    @property
+    def agrees_where_defined(self) -> bool:
+        """Whether people and the model have a value in the same labeled units; durations and latencies need a bout of each source."""
+        if self.model_labeled is None or self.measure not in NEED_BOUTS:
+            return True
+        return bool(np.array_equal(np.isnan(self.values), np.isnan(self.model_labeled)))
+
     def select(self, rows: Any, columns: Any = slice(None)) -> Cell:
         """Return a copy with some of the units and groups."""
         tables = [None if t is None else t[rows][:, columns] for t in (self.model, self.model_labeled)]
@@ -148,6 +158,8 @@ class GroupValues:
     never : list of str
         Behaviors that no annotation has.
     notes : list of str
+    labeled : dict of str to set of str
+        Units with human labels in each group, if there are model labels.
     """
 
     groups: list[str]
@@ -157,6 +169,13 @@ class GroupValues:
     metadata: pd.DataFrame
     never: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    labeled: dict[str, set[str]] = field(default_factory=dict)
+
+    def is_labeled(self, cell: Cell) -> NDArray[np.bool_]:
+        """Return which units of a cell have human labels in each group (n_units, n_groups), with or without bouts of the behavior."""
+        return (
+            np.array([[unit in self.labeled.get(group, ()) for group in self.groups] for unit in cell.units], dtype=bool) & cell.is_member
+        )
 
 
 def collect_values(data: Annotated, options: ValueOptions, *, annotator: str | None = None) -> GroupValues:
@@ -173,7 +192,7 @@ def collect_values(data: Annotated, options: ValueOptions, *, annotator: str | N
     groups = _group_names(table, options)
     cells = [_cell(rows, key, groups, options) for key, rows in _parts(table, options)]
     used = metadata[metadata["recording"].isin({r.id for r in annotated})]
-    notes += _length_notes(table, options)
+    notes += [*_length_notes(table, options), *_latency_notes(annotated, options, annotator)]
     return GroupValues(groups, cells, _covariates(used, options), _recording_counts(used), used, never, notes)
 
 
@@ -206,6 +225,7 @@ def collect_with_model(data: Annotated, options: ValueOptions, labels: Labels | 
     if unknown:
         raise NotFoundError(f"no behavior {', '.join(map(repr, unknown))}; available: {', '.join(available)}")
     notes += _behavior_notes(human, model)
+    notes += _latency_notes([r.copy(annotations={"labels": human[r.id]}) for r in labeled], options, None)
     restricted = {r.id: _in_observed_frames(model[r.id], human[r.id]) for r in labeled}
     tables = [
         _value_table([r.copy(annotations={"labels": chosen[r.id]}) for r in several], options, None, keep_all=True)
@@ -215,7 +235,7 @@ def collect_with_model(data: Annotated, options: ValueOptions, labels: Labels | 
     parts = [dict(_parts(table, options)) for table, _ in tables]
     never = [name for name in tables[0][1] if name in tables[1][1]]
     cells = [
-        _cell(parts[1].get(key, rows), key, groups, options, rows, parts[2].get(key))
+        _cell(parts[1].get(key, rows), key, groups, options, (rows, parts[1].get(key), parts[2].get(key)))
         for key, rows in parts[0].items()
         if key[-1] not in never
     ]
@@ -223,7 +243,16 @@ def collect_with_model(data: Annotated, options: ValueOptions, labels: Labels | 
         is_labeled=lambda table: table["recording"].isin({r.id for r in labeled})
     )
     counts = _recording_counts(used)
-    return GroupValues(groups, cells, _covariates(used, options), counts, used, never, notes)
+    labeled_units = _labeled_units(used[used["is_labeled"]], groups, options)
+    return GroupValues(groups, cells, _covariates(used, options), counts, used, never, notes, labeled_units)
+
+
+def _labeled_units(metadata: pd.DataFrame, groups: Sequence[str], options: ValueOptions) -> dict[str, set[str]]:
+    """Return the units of recordings in each group; time bins and zones are groups of all units."""
+    units = metadata[options.pair or "individual"].astype(str)
+    if options.groups in CELLS:
+        return {group: {*units} for group in groups}
+    return {group: {*units[metadata[options.groups].astype(str) == group]} for group in groups}
 
 
 def joined_units(recordings: Iterable[Recording]) -> tuple[list[Recording], list[str]]:
@@ -328,10 +357,12 @@ def _cell(
     key: tuple[Any, ...],
     groups: Sequence[str],
     options: ValueOptions,
-    values: pd.DataFrame | None = None,
-    model_labeled: pd.DataFrame | None = None,
+    sources: tuple[pd.DataFrame | None, pd.DataFrame | None, pd.DataFrame | None] | None = None,
 ) -> Cell:
-    """Return the values of a behavior and measure by unit and group; with `values`, `members` are those of the model."""
+    """Return the values of a behavior and measure of `members`, or of three sources, by unit and group.
+
+    The sources are human labels, model labels, and model labels in the frames with human labels.
+    """
     unit_column = options.pair or "individual"
     units = list(dict.fromkeys(members[unit_column].astype(str)))
 
@@ -345,9 +376,7 @@ def _cell(
     is_member = ~np.isnan(pivot(members.assign(value=1.0)))
     stratum = {name: _group_label(value, name) for name, value in zip(options.by, key[1:-1], strict=True)}
     base = (str(key[-1]), str(key[0]), stratum, units, is_member)
-    if values is None:
-        return Cell(*base, pivot(members))
-    return Cell(*base, pivot(values), pivot(members), pivot(model_labeled))
+    return Cell(*base, pivot(members)) if sources is None else Cell(*base, *map(pivot, sources))
 
 
 def _covariates(metadata: pd.DataFrame, options: ValueOptions) -> pd.DataFrame:
@@ -381,6 +410,27 @@ def _length_notes(table: pd.DataFrame, options: ValueOptions) -> list[str]:
     return []
 
 
+def _latency_notes(recordings: Sequence[Recording], options: ValueOptions, annotator: str | None) -> list[str]:
+    """Return a note if latencies are compared, and frames before a first bout are unobserved."""
+    if "latency_s" not in options.measures:
+        return []
+    late = []
+    for unit in list_units(recordings, annotator):
+        names = [name for name in options.behaviors or unit.annotation.ethogram.names if name in unit.annotation.ethogram]
+        for behavior in names:
+            spans, observed = observed_bouts(unit.annotation, behavior, unit.subject)
+            if behavior != unit.annotation.ethogram.background_name and len(spans.start):
+                first = int(spans.start[0])
+                if iv.overlap(iv.full(first), observed) < first:
+                    late.append(unit.recording.id)
+    affected = list(dict.fromkeys(late))
+    return [
+        f"{len(affected)} recordings have unobserved time before the first bout of a behavior, such as {affected[0]!r}: it counts towards "
+        "the latency, and earlier bouts may have been missed"
+        for _ in affected[:1]
+    ]
+
+
 def _select_labels(
     recordings: Sequence[Recording], labels: Labels | None, name: str, other_than: str | None = None
 ) -> dict[str, Annotation]:
@@ -410,8 +460,12 @@ def _behavior_notes(human: Mapping[str, Annotation], model: Mapping[str, Annotat
             "rename them to the same names"
         )
     background = {a.ethogram.background_name for a in human.values()}
-    missing = sorted(people - machine - background)
-    return [f"no model labels of {', '.join(missing)}: human labels alone"] if missing else []
+    shown, predicted = ({a.ethogram.names[code] for a in labels.values() for code in np.unique(a.behavior)} for labels in (human, model))
+    missing, unpredicted = sorted(people - machine - background), sorted((shown & machine) - predicted - background)
+    return [
+        *([f"no model labels of {', '.join(missing)}: human labels alone"] if missing else []),
+        *([f"the model never predicts {', '.join(unpredicted)}: human labels alone"] if unpredicted else []),
+    ]
 
 
 def _in_observed_frames(model: Annotation, human: Annotation) -> Annotation:

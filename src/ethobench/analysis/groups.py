@@ -316,9 +316,9 @@ def _label_summary(
     if cell.model is None:
         return summary
     human = samples[1].estimate(contrast)
-    alone = design.sample(
-        Cell(cell.behavior, cell.measure, cell.stratum, cell.units, cell.is_member, cell.model), values.covariates
-    ).estimate(contrast)
+    model_cell = Cell(cell.behavior, cell.measure, cell.stratum, cell.units, cell.is_member, cell.model)
+    has_model_values = min(_count(model_cell, i, design), _count(model_cell, j, design)) > 1
+    alone = design.sample(model_cell, values.covariates).estimate(contrast) if has_model_values else Estimate(np.nan, np.nan, 0.0)
     summary["weight_of_model"] = rounded(estimate.weight)
     for name, source in (("human_labels_alone", human), ("model_labels_alone", alone)):
         low, high = source.interval()

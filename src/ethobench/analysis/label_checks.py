@@ -45,15 +45,14 @@ def _differing_measures(values: GroupValues) -> list[str]:
     for cell in values.cells:
         if cell.model is None or cell.measure != values.cells[0].measure:
             continue
-        codes = cell.is_member.argmax(axis=1)
         model = np.where(cell.is_member, cell.model, np.nan)
-        with np.errstate(invalid="ignore"):
-            single = np.nansum(model, axis=1) / np.maximum((~np.isnan(model)).sum(axis=1), 1)
-        is_labeled = (~np.isnan(cell.values)).any(axis=1)
+        defined = ~np.isnan(model).all(axis=1)
+        model, is_labeled = model[defined], values.is_labeled(cell)[defined].any(axis=1)
         if min(is_labeled.sum(), (~is_labeled).sum()) < 2:
             continue
+        codes = cell.is_member[defined].argmax(axis=1)
         indicators = np.eye(len(values.groups))[codes][:, 1:] if not cell.is_member.all() else None
-        estimate = IndependentGroups(is_labeled.astype(int), single, indicators).estimate([-1, 1])
+        estimate = IndependentGroups(is_labeled.astype(int), np.nanmean(model, axis=1), indicators).estimate([-1, 1])
         names.append(cell.behavior if not cell.stratum else f"{cell.behavior} ({', '.join(map(str, cell.stratum.values()))})")
         p_values.append(estimate.p_value() if estimate.has_spread else 1.0)
     return [name for name, p in zip(names, correct_p(p_values), strict=True) if p < LEVEL]

@@ -126,7 +126,8 @@ class IndependentGroups:
     model : array (n_individuals,), optional
         The value from model labels, over all recordings of the individual.
     model_labeled : array (n_individuals,), optional
-        The value from model labels in the frames that have human labels. Default: `model`.
+        The value from model labels in the frames that have human labels. Default: `model`. Individuals without count with human labels
+        alone only; the model is not used if a group has no others.
 
     Examples
     --------
@@ -151,19 +152,22 @@ class IndependentGroups:
         self.model = None if model is None else np.asarray(model, dtype=float)
         rectified = self.model if model_labeled is None else np.asarray(model_labeled, dtype=float)
         usable = ~np.isnan(values) & ~np.isnan(adjusted).any(axis=1)
-        if self.model is not None and rectified is not None:
-            usable &= ~np.isnan(rectified)
         self.labeled = usable
         at = np.repeat(adjusted.mean(axis=0)[None], self.n_groups, axis=0) if len(values) else np.zeros((self.n_groups, 0))
-        columns = adjusted[usable]
-        self.fit = _GroupRegression(self.codes[usable], values[usable], self.n_groups, columns, at)
+        self.fit = _GroupRegression(self.codes[usable], values[usable], self.n_groups, adjusted[usable], at)
         self.has_model = False
-        if self.model is not None and rectified is not None and self._is_informative(rectified[usable], self.codes[usable]):
-            means = [np.nanmean(self.model[self.codes == k]) for k in range(self.n_groups)]
-            columns, at = np.column_stack([columns, rectified[usable]]), np.column_stack([at, means])
-            powered = _GroupRegression(self.codes[usable], values[usable], self.n_groups, columns, at)
+        if self.model is None or rectified is None:
+            return
+        both = usable & ~np.isnan(rectified)
+        has_model_values = np.bincount(self.codes[~np.isnan(self.model)], minlength=self.n_groups) > 1
+        keeps_groups = np.array_equal(np.unique(self.codes[both]), np.unique(self.codes[usable]))
+        if keeps_groups and has_model_values[self.codes[both]].all() and self._is_informative(rectified[both], self.codes[both]):
+            means = [np.nanmean(self.model[self.codes == k]) if has_model_values[k] else 0.0 for k in range(self.n_groups)]
+            columns, at = np.column_stack([adjusted[both], rectified[both]]), np.column_stack([at, means])
+            powered = _GroupRegression(self.codes[both], values[both], self.n_groups, columns, at)
             self.has_model = powered.residual_df < MIN_DF_TO_CHOOSE or powered.residual_variance < self.fit.residual_variance
-            self.fit = powered if self.has_model else self.fit
+            if self.has_model:
+                self.fit, self.labeled = powered, both
 
     @staticmethod
     def _is_informative(model: Array, codes: NDArray[np.int64]) -> bool:
