@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,16 @@ def test_help_describes_every_command():
         shown = ethobench(command, "--help").stdout
         assert "Usage" in shown
         assert command == "datasets" or "example:" in shown.lower()
+
+
+@pytest.mark.parametrize(
+    ("command", "values"), [(("train",), {"param": "NAME=VALUE", "seed": "SEED"}), (("run", "bebe"), {"folds": "FOLDS"})]
+)
+def test_help_names_values_instead_of_python_types(command, values):
+    shown = ethobench(*command, "--help").stdout
+    for option, value in values.items():
+        assert re.search(rf"--{option}\s+{value}", shown)
+    assert not re.search("<(bool|str|int|path|list)", shown.partition("Options")[2])
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ from ethobench.cli import (
     train,
     view,
 )
-from ethobench.cli.output import VisibleGroup, echo, print_note, secho
+from ethobench.cli.output import VisibleCommand, VisibleGroup, echo, print_note, secho
 from ethobench.core.messages import Message
 
 app = typer.Typer(
@@ -72,7 +72,7 @@ COMMANDS = {
 }
 for purpose, commands in COMMANDS.items():
     for command in commands:
-        app.command(command.__name__.rpartition(".")[2], rich_help_panel=purpose)(command.run)
+        app.command(command.__name__.rpartition(".")[2], cls=VisibleCommand, rich_help_panel=purpose)(command.run)
 app.add_typer(datasets.app, name="datasets", rich_help_panel="Files")
 app.add_typer(study.app, name="study", rich_help_panel="Files")
 app.add_typer(run.app, name="run", rich_help_panel="Benchmark")

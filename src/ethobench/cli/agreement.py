@@ -38,7 +38,7 @@ def run(
     match: MatchOption = None,
     entry: EntryOption = None,
     option: ReadOption = None,
-    wide: Annotated[bool, typer.Option("--wide", help="Show intervals beside values, however wide the table gets.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="Show intervals beside values. Can be wider than 80 columns.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write the agreement of each pair, also by recording, to this CSV file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with tables and figures.", metavar="FILE.html")] = None,

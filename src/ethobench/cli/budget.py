@@ -83,7 +83,7 @@ def run(
         str | None, typer.Option(help="With --zones: the tracked animal that bouts without a subject belong to.", metavar="NAME")
     ] = None,
     transitions: Annotated[bool, typer.Option("--transitions", help="Show which behavior follows which instead.")] = False,
-    wide: Annotated[bool, typer.Option("--wide", help="Show all columns, however wide the table gets.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="Show all columns. Can be wider than 80 columns.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write the table to this CSV file.")] = None,
 ) -> None:

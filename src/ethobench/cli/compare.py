@@ -86,7 +86,7 @@ def run(
     rename: RenameOption = None,
     option: ReadOption = None,
     seed: Annotated[int, typer.Option(help="Random seed of permutations.")] = 0,
-    wide: Annotated[bool, typer.Option("--wide", help="Show all columns, however wide the table gets.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="Show all columns. Can be wider than 80 columns.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write the table to this CSV file.", metavar="FILE.csv")] = None,
     out: Annotated[Path | None, typer.Option(help="Draw the first measure: SVG, PDF or PNG file.", metavar="FILE")] = None,

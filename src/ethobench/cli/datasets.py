@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ethobench.cli.output import echo, echo_json, secho
+from ethobench.cli.output import VisibleCommand, VisibleGroup, echo, echo_json, secho
 from ethobench.cli.tables import format_percent, print_table, print_wrapped
 
 if TYPE_CHECKING:
     from ethobench.core import Dataset
 
-app = typer.Typer(help="List, show and download datasets.", no_args_is_help=True)
+app = typer.Typer(cls=VisibleGroup, help="List, show and download datasets.", no_args_is_help=True)
 
 
-@app.command("list")
+@app.command("list", cls=VisibleCommand)
 def list_names(as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False) -> None:
     """List the named datasets, and which of them are on this machine.
 
@@ -34,7 +34,7 @@ def list_names(as_json: Annotated[bool, typer.Option("--json", help="Print JSON 
     print_table(["name", "", "content"], [[row["name"], "here" if row["here"] else "fetch", row["title"]] for row in rows])
 
 
-@app.command()
+@app.command(cls=VisibleCommand)
 def show(
     name: Annotated[str, typer.Argument(help="Name of a dataset, folder, or recordings.csv.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
@@ -65,7 +65,7 @@ def show(
     print_never_annotated(summary["never_annotated"])
 
 
-@app.command()
+@app.command(cls=VisibleCommand)
 def fetch(names: Annotated[list[str], typer.Argument(help="Names of datasets; see: ethobench datasets list", metavar="NAME...")]) -> None:
     """Download datasets into $ETHOBENCH_DATA, unless they are on this machine.
 

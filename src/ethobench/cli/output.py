@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from ethobench.core.messages import Message, text_for_command_line
 
@@ -81,7 +81,31 @@ def make_console(*, stderr: bool = False) -> Console:
     return VisibleConsole(stderr=stderr, markup=False, highlight=False)
 
 
-class VisibleGroup(TyperGroup):
+class _NamedValues:
+    """Help that shows values by the names of their options (``--seed SEED``) rather than by Python types."""
+
+    params: list[Any]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for parameter in self.params:
+            if parameter.metavar is None:
+                name = parameter.opts[0].lstrip("-").replace("-", "_").upper()
+                parameter.metavar = "" if getattr(parameter, "is_flag", False) else name
+
+    def get_help_option(self, *arguments: Any) -> Any:
+        """Return the option ``--help``."""
+        option = super().get_help_option(*arguments)  # type: ignore[misc]
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class VisibleCommand(_NamedValues, TyperCommand):
+    """Command whose help names values."""
+
+
+class VisibleGroup(_NamedValues, TyperGroup):
     """Command group that escapes control characters in usage errors, which repeat arguments such as file names."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperGroup
 
-from ethobench.cli.output import echo, secho
+from ethobench.cli.output import VisibleCommand, VisibleGroup, echo, secho
 from ethobench.cli.workers import MACHINE, ClusterOptions
 from ethobench.core.messages import Message
 from ethobench.core.processes import usable_cores
@@ -25,7 +24,7 @@ REPEATED = ("params", "variations")
 """Options that may be repeated; each value is name=value."""
 
 
-class BenchmarkGroup(TyperGroup):
+class BenchmarkGroup(VisibleGroup):
     """The group of benchmarks; a benchmark's module is imported when its subcommand, or the help of the group, is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -87,7 +86,7 @@ def make_command(benchmark: type[Benchmark]) -> Any:
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     group = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
-    group.command(benchmark.name, help=benchmark.description, short_help=benchmark.title)(command)
+    group.command(benchmark.name, cls=VisibleCommand, help=benchmark.description, short_help=benchmark.title)(command)
     return typer.main.get_command(group)
 
 
@@ -154,7 +153,11 @@ def _benchmark_parameters(benchmark: type[Benchmark]) -> Iterator[inspect.Parame
             kind, default = list[str] | None, None
         elif get_origin(kind) is tuple:
             kind, default = str, ",".join(map(str, default))
-        yield _parameter(item.name, _annotate(kind, typer.Option(*names, help=help_text)), default)
+        yield _parameter(
+            item.name,
+            _annotate(kind, typer.Option(*names, help=help_text, metavar="NAME=VALUE" if item.name in REPEATED else None)),
+            default,
+        )
 
 
 def _run_parameters() -> Iterator[inspect.Parameter]:

@@ -34,7 +34,7 @@ def run(
     ] = None,
     annotator: Annotated[
         str | None,
-        typer.Option(help="Reference annotator, if there are several: a name, 'consensus' or 'all'. Names one that TRUTH does not name."),
+        typer.Option(help="Reference annotator, if there are several: a name, 'consensus' or 'all'. If TRUTH names none, how to call it."),
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second of files that do not state it.", metavar="HZ")] = None,
     per: Annotated[str | None, typer.Option(help="Show scores per recording, individual, lab or behavior.")] = None,
@@ -52,7 +52,7 @@ def run(
     entry: EntryOption = None,
     option: ReadOption = None,
     wide: Annotated[
-        bool, typer.Option("--wide", help="Show all headline measures with three digits and intervals beside them, however wide.")
+        bool, typer.Option("--wide", help="Show all headline measures with three digits, and intervals beside them. Wider than 80 columns.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write all scores to this CSV file.")] = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ethobench.cli.options import ReadOption, parse_options
-from ethobench.cli.output import echo, echo_json, print_note, secho
+from ethobench.cli.output import VisibleCommand, VisibleGroup, echo, echo_json, print_note, secho
 from ethobench.core.messages import text_for_command_line
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from ethobench.datasets.draft_lengths import LengthComparison
     from ethobench.datasets.study_check import StudyCheck
 
-app = typer.Typer(help="Draft and check the recordings.csv of your own study.", no_args_is_help=True)
+app = typer.Typer(cls=VisibleGroup, help="Draft and check the recordings.csv of your own study.", no_args_is_help=True)
 
 WIDTH = 80
 MAX_SHOWN = 12
 
 
-@app.command()
+@app.command(cls=VisibleCommand)
 def make(
     folder: Annotated[
         Path, typer.Argument(help="Folder with videos, poses, signals and annotations, in any subfolders.", metavar="FOLDER")
@@ -143,7 +143,7 @@ def _shorten(text: str, width: int) -> str:
     return f"{text[:head]}...{text[len(text) - (width - 3 - head) :]}"
 
 
-@app.command()
+@app.command(cls=VisibleCommand)
 def check(
     folder: Annotated[Path, typer.Argument(help="Folder with a recordings.csv, or the manifest itself.", metavar="FOLDER")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,

@@ -34,7 +34,8 @@ def run(
         str, typer.Option(help="Model; the default, auto, needs no tuning. List: ethobench models.", show_default="auto")
     ] = "",
     param: Annotated[
-        list[str] | None, typer.Option(help="Hyper-parameter, such as trees=200; may be repeated. List: ethobench models MODEL.")
+        list[str] | None,
+        typer.Option(help="Hyper-parameter, such as trees=200; may be repeated. List: ethobench models MODEL.", metavar="NAME=VALUE"),
     ] = None,
     decode: Annotated[str, typer.Option(help="Metric for which bouts are decoded: f1, bout_f1, balanced, ...", metavar="METRIC")] = "",
     init: Annotated[Path | None, typer.Option(help="Initialize from a pre-trained or trained model in this folder.")] = None,
