@@ -40,7 +40,7 @@ test-fast: $(VENV)/all ## run the fast tests
 test-oldest: ## run fast tests with the oldest versions of the dependencies, in .venv-oldest
 	$(PYTHON) -m venv .venv-oldest
 	$(OLDEST) -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt \
-		--editable . h5py av pillow hypothesis pytest pytest-xdist
+		--editable ".[pose,stats,boost,app,video,sql]" hypothesis pytest pytest-xdist
 	HYPOTHESIS_PROFILE=fast $(OLDEST) -m pytest -n $(WORKERS) -q -m "not slow" \
 		tests/core tests/metrics tests/formats tests/datasets tests/analysis tests/decoding tests/features tests/cli
 

@@ -42,7 +42,8 @@ def execute(path: Path) -> Any:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}).execute()
+    options = {"timeout": TIMEOUT, "kernel_name": "python3", "extra_arguments": ["--IPKernelApp.log_level=ERROR"]}
+    NotebookClient(notebook, resources={"metadata": {"path": str(FOLDER)}}, **options).execute()
     return notebook
 
 
@@ -82,9 +83,10 @@ def _output(output: Any, page: Rendered) -> list[str]:
         page.pictures[file] = b64decode(data["image/png"])
         width = output.get("metadata", {}).get("image/png", {}).get("width")
         size = f' width="{width}"' if width else ""
-        return [f'<img src="../{file}" alt="Figure {len(page.pictures)} of this page"{size}>']
+        return [f'<img src="{file}" alt="Figure {len(page.pictures)} of this page"{size}>']
     if "text/html" in data:
         html = re.sub(r"<style scoped>.*?</style>", "", data["text/html"], flags=re.DOTALL)
+        html = re.sub(r'<table border="1" class="dataframe">', "<table>", html)  # the theme styles tables without a class
         return [f'<div class="notebook-output" style="overflow-x: auto">{" ".join(html.split())}</div>']
     return [_fenced(data["text/plain"])] if "text/plain" in data else []
 

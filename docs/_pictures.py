@@ -1,17 +1,21 @@
-"""Make the pictures of the README: a report and the viewer, on synthetic data, in Chromium.
+"""Make the pictures of the README and the guide: a report, the viewer, and the steps to label, train and report, in Chromium.
 
-    python docs/_pictures.py [report] [viewer]
+    python docs/_pictures.py [report] [viewer] [steps]
 
 Needs the extras ``boost``, ``app`` and ``dev``, and Chromium. Run it when the look of the report or the viewer changes.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
+from base64 import b64encode
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +35,31 @@ from ethobench.reports import summarize_scores, write_report
 IMAGES = Path(__file__).parent / "images"
 N_FOLDS, TOKEN = 3, "pictures"
 LABELED = (0.5, 1.0, 0.7, 0.6)  # shares of the first recordings that are labeled before the teacher is trained
-REPORT, VIEWER = (1360, 1150), (1440, 873)
+REPORT, VIEWER, STEPS = (1360, 1150), (1440, 873), (1280, 580)
+TRAIN = ["train", "my_study/", "--out", "models/first"]
+PAGE = """<!doctype html><style>
+body {{ margin: 0; padding: 8px; width: 1264px; height: 564px; display: grid;
+  grid-template: auto 1fr auto 1fr / 712px 1fr; column-gap: 16px; background: #fff; color: #17202a;
+  font: 15px "DejaVu Sans", sans-serif }}
+h2 {{ margin: 0 0 6px; font-size: 17px }}
+h2 span {{ font-weight: normal; color: #4a5560 }}
+div {{ border: 1px solid #c8ced6; border-radius: 6px; margin-bottom: 10px; background-repeat: no-repeat }}
+.label {{ grid-row: 2 / 5; background-image: url({viewer}); background-size: 850px; background-position: -138px 0 }}
+.report {{ background-image: url({report}); background-size: 690px; background-position: -142px -14px }}
+pre {{ margin: 0; padding: 8px 10px; font: 11px/14.5px "DejaVu Sans Mono", monospace }}
+</style>
+<h2>1. Label <span>some bouts in the browser</span></h2><h2>2. Train <span>and test on animals the model has not seen</span></h2>
+<div class="label"></div><div><pre>{output}</pre></div>
+<h2 style="grid-column: 2">3. Report <span>scores, ethograms, time budgets</span></h2><div class="report" style="grid-column: 2"></div>"""
 
 
 def main() -> None:
     """Take the pictures that are named on the command line, or all."""
-    chosen = sys.argv[1:] or ["report", "viewer"]
+    chosen = sys.argv[1:] or ["report", "viewer", "steps"]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as engine:
         browser = engine.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name in chosen:
-            {"report": take_report, "viewer": take_viewer}[name](browser, Path(folder))
+            {"report": take_report, "viewer": take_viewer, "steps": take_steps}[name](browser, Path(folder))
         browser.close()
 
 
@@ -78,12 +97,29 @@ def take_viewer(browser: Any, folder: Path) -> None:
     save(page, "viewer.png", page.evaluate("document.querySelector('footer').getBoundingClientRect().top"))
 
 
-def write_study(data: Dataset, folder: Path) -> Path:
-    """Write poses as a study."""
-    rows = ["recording,individual,rate,signals"]
+def take_steps(browser: Any, folder: Path) -> None:
+    """Join the pictures of the viewer and the report with what the command `train` prints for a study."""
+    write_study(make_dataset("pose", individuals=6, seconds=90, folds=N_FOLDS), folder / "steps" / "my_study", is_labeled=True)
+    command = [sys.executable, "-m", "ethobench", *TRAIN]
+    printed = subprocess.run(
+        command, cwd=folder / "steps", env={**os.environ, "COLUMNS": "80"}, stdout=subprocess.PIPE, text=True, check=True
+    )
+    table = printed.stdout.partition("most frequent")[0].rstrip()
+    pictures = {name: f"data:image/png;base64,{b64encode((IMAGES / f'{name}.png').read_bytes()).decode()}" for name in ("viewer", "report")}
+    page = open_page(browser, "about:blank", STEPS)
+    page.set_content(PAGE.format(output=escape(f"$ ethobench {' '.join(TRAIN)}\n{table}"), **pictures))
+    save(page, "steps.png")
+
+
+def write_study(data: Dataset, folder: Path, *, is_labeled: bool = False) -> Path:
+    """Write poses, and labels if asked for, as a study."""
+    rows = ["recording,individual,rate,signals,annotations"]
     for recording in data:
         eb.write_recordings([recording], folder / "poses" / f"{recording.id}.csv", "deeplabcut")
-        rows.append(f"{recording.id},{recording.individual},{recording.rate:g},poses/{recording.id}.csv")
+        labels = f"labels/{recording.id}.csv" if is_labeled else ""
+        if is_labeled:
+            eb.write_annotation(recording.annotation(), folder / labels)
+        rows.append(f"{recording.id},{recording.individual},{recording.rate:g},poses/{recording.id}.csv,{labels}")
     (folder / "recordings.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     return folder
 

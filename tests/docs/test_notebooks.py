@@ -39,6 +39,6 @@ def test_notebooks_run_and_their_pages_show_figures(path: Path, monkeypatch):
     page = _notebooks.render(path.stem, _notebooks.execute(path))
     assert page.pictures
     assert all(picture.startswith(b"\x89PNG") for picture in page.pictures.values())
-    assert all(f"../{name}" in page.text for name in page.pictures)
+    assert all(f'<img src="{name}"' in page.text for name in page.pictures)
     assert "Traceback" not in page.text
     assert page.text.startswith(f"# {page.title}\n")

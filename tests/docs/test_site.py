@@ -53,9 +53,9 @@ def pages(site: Path) -> dict[Path, Page]:
 
 
 def test_there_is_a_page_for_everything(pages: dict[Path, Page], site: Path) -> None:
-    names = {path.parent.relative_to(site).as_posix() for path in pages}
+    names = {path.relative_to(site).with_suffix("").as_posix() for path in pages}
     expected = {
-        ".",
+        "index",
         "guides/train",
         "formats/boris",
         "metrics/bouts.f1",
@@ -94,5 +94,5 @@ def test_links_lead_to_pages_and_anchors_that_exist(pages: dict[Path, Page], sit
 
 def test_generated_lists_are_in_the_pages(site: Path) -> None:
     text = (site / "models" / "index.html").read_text(encoding="utf-8")
-    assert 'href="rf/"' in text
+    assert 'href="rf.html"' in text
     assert "list: models" not in text
