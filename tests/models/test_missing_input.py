@@ -12,7 +12,7 @@ import ethobench as eb
 from ethobench import Annotation, Dataset, Ethogram, Poses, Recording, Signals
 from ethobench.core import intervals as iv
 from ethobench.models import models
-from ethobench.models.input_checks import RequiredInput, input_present
+from ethobench.models.input_checks import BRIDGED_SECONDS, RequiredInput, input_present
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Liblinear failed to converge"),
@@ -78,7 +78,7 @@ def test_a_gap_is_unobserved_and_other_frames_are_unchanged(name, data, tmp_path
 def test_short_gaps_are_predicted(data):
     model = eb.create_model("dt").fit(data.select(fold=[0, 1, 2]))
     recording = data.select(fold=3).recordings[0]
-    frames = int(0.5 * recording.rate)
+    frames = int(BRIDGED_SECONDS[0] * recording.rate)
     assert model.predict(blanked(recording, slice(400, 400 + frames))).predictable.all()
     assert (~model.predict(blanked(recording, slice(400, 401 + frames))).predictable).sum() == frames + 1
 
@@ -189,3 +189,27 @@ def test_rare_combinations_do_not_count_as_trained():
     required = RequiredInput.fit([(present, np.ones(1000, dtype=bool))])
     assert required.combinations == ((True, False),)
     assert required.met(np.array([[True, True], [True, False], [False, True], [False, False]])).tolist() == [True, True, False, False]
+
+
+def test_short_losses_of_all_animals_are_bridged_and_long_ones_are_not():
+    rate = 30.0
+    present = np.ones((600, 2), dtype=bool)
+    present[100:160, 0] = present[130:190, 1] = False  # both are missing for one second
+    present[300:360, 0] = present[325:390, 1] = False  # and for longer than that
+    required = RequiredInput(None, ((False, True), (True, False)))
+    assert np.flatnonzero(~required.met(present)).tolist() == [*range(130, 160), *range(325, 360)]
+    assert np.flatnonzero(~required.predictable(present, rate)).tolist() == [*range(325, 360)]
+
+
+@pytest.mark.parametrize(("behavior_inside", "bridged"), [("same", 5.0), ("other", 1.0), ("unobserved", 1.0)])
+def test_longer_gaps_are_bridged_if_the_labels_of_training_gaps_justify_it(behavior_inside, bridged):
+    rate, present, labels = 10.0, np.ones((4000, 1), dtype=bool), np.zeros((4000, 2), dtype=np.int16)
+    for number, start in enumerate(range(50, 3950, 100)):
+        inside = slice(start, start + (15, 40)[number % 2])  # 1.5 s and 4 s; longer ones do not occur
+        present[inside] = False
+        labels[inside] = {"same": 0, "other": 1, "unobserved": -1}[behavior_inside]
+    required = RequiredInput().fit_bridge([(present, labels, rate)])
+    assert required.bridged_seconds == bridged
+    assert RequiredInput.from_dict(dataclasses.asdict(required)) == required
+    assert required.predictable(present, rate).all() == (bridged == 5.0)
+    assert not required.predictable(np.zeros((20, 1), dtype=bool), rate).any()

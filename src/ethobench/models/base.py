@@ -391,7 +391,8 @@ class Model:
         if recording.signals is None:
             return np.ones(recording.n_frames or 0, dtype=bool)
         data = select_inputs(recording, self.inputs or input_names(recording))
-        return self.required_input.met(input_present(data, self.rate_of(recording)))
+        rate = self.rate_of(recording)
+        return self.required_input.predictable(input_present(data, rate), rate)
 
     def network_use(self) -> NetworkUse | None:
         """Return what predicting sends over the network, and where to; None for a model that sends nothing."""
@@ -449,6 +450,7 @@ class Model:
         if self.rate is None or context is None:
             return None
         context += 0 if self.decoder is None else int(self.decoder.context_seconds * self.rate)
+        context += int(self.required_input.bridged_seconds * self.rate) + 1  # so that a piece does not shorten a gap
         return Pieces.plan(context, self.rate, self._stride())
 
     def _predict_decoded(self, recording: Recording) -> Prediction:

@@ -14,6 +14,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
 from ethobench.core.occurrence import Occurrence
 from ethobench.core.recording import match_length
+from ethobench.core.targets import overlapping_targets
 from ethobench.features.roles import RoleInputs, needs_roles
 from ethobench.metrics import consensus
 from ethobench.models.adapt import has_rate, resample_recording, split_by_annotator
@@ -179,7 +180,8 @@ def prepare_adaptation(
     else:
         data = dataclasses.replace(data, recordings=tuple(map(role_inputs.with_animals, data.recordings)))
     names = input_names(data.recordings[0])
-    return _finish(TrainingExamples(data, truths, training, role_inputs.rate, (), names, directed, required_input, role_inputs))
+    examples = TrainingExamples(data, truths, training, role_inputs.rate, (), names, directed, required_input, role_inputs)
+    return _finish(examples, fit_bridge=False)
 
 
 def _check_same_features(data: Dataset) -> None:
@@ -210,9 +212,9 @@ def without_features(data: Dataset, model: str) -> Dataset:
     return dataclasses.replace(data, recordings=tuple(r.copy(features=None) if r in affected else r for r in data))
 
 
-def _finish(examples: TrainingExamples) -> TrainingExamples:
+def _finish(examples: TrainingExamples, *, fit_bridge: bool = True) -> TrainingExamples:
     """Mark frames without input as unobserved, and warn about what is not used for training."""
-    examples = _fit_required_input(examples)
+    examples = _fit_required_input(examples, fit_bridge=fit_bridge)
     _warn_of_point_events(examples.data.ethogram, examples.truths)
     return examples
 
@@ -222,19 +224,23 @@ def reference_annotation(recording: Recording, annotator: str | None) -> Annotat
     return consensus(recording.annotations) if annotator == CONSENSUS else recording.annotation(annotator)
 
 
-def _fit_required_input(examples: TrainingExamples) -> TrainingExamples:
+def _fit_required_input(examples: TrainingExamples, *, fit_bridge: bool) -> TrainingExamples:
     """Determine which input predictions need, and mark frames that lack it as unobserved."""
     truths, directed = examples.truths, examples.directed
     present = {}
+    rates = {recording.id: float(recording.rate or examples.rate or 1.0) for recording in examples.data}
     for recording in examples.data:
         data = select_inputs(recording, examples.inputs or input_names(recording))
-        present[recording.id] = input_present(data, float(recording.rate or examples.rate or 1.0))[: truths[recording.id].n_frames]
+        present[recording.id] = input_present(data, rates[recording.id])[: truths[recording.id].n_frames]
     annotated = {name: iv.to_mask(truth.observed.of_any(), truth.n_frames) for name, truth in truths.items()}
     n_animals = None if directed is None else 1 + bool(directed.targeted)
     required = examples.required_input
     if examples.role_inputs is None:
         required = RequiredInput.fit([(mask, annotated[name][: len(mask)]) for name, mask in present.items()], n_animals)
-    missing = {name: ~required.met(mask) for name, mask in present.items()}
+    if fit_bridge:
+        long_gaps = [name for name, mask in present.items() if not required.predictable(mask, rates[name]).all()]
+        required = required.fit_bridge((present[name], overlapping_targets(truths[name]), rates[name]) for name in long_gaps)
+    missing = {name: ~required.predictable(mask, rates[name]) for name, mask in present.items()}
     unused_seconds = {name: (mask & annotated[name][: len(mask)]).sum() / truths[name].rate for name, mask in missing.items()}
     if total := sum(unused_seconds.values()):
         affected = sum(seconds > 0 for seconds in unused_seconds.values())
