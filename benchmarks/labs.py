@@ -4,7 +4,8 @@
     python benchmarks/labs.py new           # leave laboratories out: zero-shot, after one and after two labeled videos
     python benchmarks/labs.py rats          # the rats with missing keypoints and mixed rates; together with mice
 
-Each prints one JSON line per result. The size is small, so that all of it takes minutes; see ``results/labs.md``.
+``--videos``, ``--held-out`` and ``--seconds`` set the size of the simulated laboratories. Each prints one JSON line per result; see
+``results/labs.md``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,17 @@ from ethobench.core import Annotation, Dataset, Poses, Recording
 from ethobench.features.cache import feature_cache
 
 MODEL = {"rounds": 60, "rows": 20_000}
-SIZE = {"videos": 3, "seconds": 30.0}
-N_TESTED = 4  # videos of a new laboratory
+Tests = Mapping[str, tuple[list[Recording], tuple[str, ...]]]  # recordings to test on and their behaviors, by species
+LABS = ("CRIM13", "LyricalHare", "BoisterousParrot", "JovialSwallow", "TranquilPanther")  # left out by default
+
+
+@dataclass(frozen=True)
+class Size:
+    """Size of the simulated laboratories: labeled videos for training and for testing, and their seconds."""
+
+    train: int = 2
+    test: int = 1
+    seconds: float = 30.0
 
 
 def lab_scores(predictions: Mapping[str, Annotation], recordings: Iterable[Recording]) -> dict[str, float]:
@@ -55,17 +65,22 @@ def annotate(model: Any, recordings: Iterable[Recording]) -> dict[str, Annotatio
     return {recording.id: model.predict(recording).annotation for recording in recordings}
 
 
-def labeled_videos(**options: Any) -> Dataset:
-    """Return the labeled videos of the simulated laboratories."""
-    data = load_dataset("synthetic/labs", **{**SIZE, **options})
-    return data.select(recordings=[r.id for r in data if r.annotations and len(r.annotation())])
+def labeled_videos(size: Size, labs: Iterable[str] | None = None) -> dict[str, tuple[list[Recording], list[Recording]]]:
+    """Return the videos for training and for testing by simulated laboratory; those of small laboratories are divided in proportion."""
+    n_videos = size.train + size.test
+    data = load_dataset("synthetic/labs", videos=n_videos, seconds=size.seconds, labs=None if labs is None else list(labs))
+    by_lab: dict[str, list[Recording]] = defaultdict(list)
+    for recording in data:
+        if recording.annotations and len(recording.annotation()):
+            by_lab[recording.metadata["lab"]].append(recording)
+    n_test = {lab: max(1, round(len(videos) * size.test / n_videos)) for lab, videos in by_lab.items()}
+    return {lab: (videos[n_test[lab] :], videos[: n_test[lab]]) for lab, videos in by_lab.items()}
 
 
-def split(data: Dataset) -> tuple[Dataset, Dataset]:
-    """Hold out the first video of each laboratory."""
-    first = {lab: next(r.id for r in data if r.metadata["lab"] == lab) for lab in {r.metadata["lab"] for r in data}}
-    test = {*first.values()}
-    return data.select(recordings=[r.id for r in data if r.id not in test]), data.select(recordings=[r.id for r in data if r.id in test])
+def join(videos: Iterable[list[Recording]]) -> Dataset:
+    """Return the videos of several laboratories as a dataset."""
+    recordings = [recording for of_lab in videos for recording in of_lab]
+    return Dataset(tuple(recordings), recordings[0].annotation().ethogram)
 
 
 def report(**values: Any) -> None:
@@ -73,44 +88,63 @@ def report(**values: Any) -> None:
     print(json.dumps({name: round(v, 3) if isinstance(v, float) else v for name, v in values.items()}), flush=True)
 
 
-def compare_with_own_models() -> None:
+def compare_with_own_models(size: Size, names: list[str]) -> None:
     """One conditioned model, one without conditions, and one per laboratory, all by role and with the same settings."""
-    train, test = split(labeled_videos())
-    skeletons = len({r.signals.keypoints for r in train if isinstance(r.signals, Poses)})
-    results = {}
-    for name, condition in (("conditioned", "lab"), ("shared", "")):
-        start = time.perf_counter()
-        model = create_model("boost", condition=condition, **MODEL).fit(train)
-        fitted = time.perf_counter() - start
+    videos = labeled_videos(size)
+    train, test = join(each for each, _ in videos.values()), join(each for _, each in videos.values())
+    skeletons = len({r.signals.keypoints for r in (*train, *test) if isinstance(r.signals, Poses)})
+    results: dict[str, dict[str, float]] = {}
+    for name in [name for name in names if name != "own"]:
+        start = time.process_time()
+        model = create_model("boost", condition="lab" if name == "conditioned" else "", **MODEL).fit(train)
+        seconds = time.process_time() - start
         results[name] = lab_scores(annotate(model, test), test)
-        report(model=name, skeletons=skeletons, mean=float(np.mean([*results[name].values()])), seconds=fitted, **results[name])
+        report(
+            model=name,
+            skeletons=skeletons,
+            trained_on=len(train),
+            tested_on=len(test),
+            mean=float(np.mean([*results[name].values()])),
+            processor_seconds=seconds,
+            **results[name],
+        )
+    if "own" not in names:
+        return
     own: dict[str, float] = {}
-    for lab in results["conditioned"]:
-        of_lab = train.select(recordings=[r.id for r in train if r.metadata["lab"] == lab])
-        tested = [r for r in test if r.metadata["lab"] == lab]
-        own |= lab_scores(annotate(create_model("boost", inputs="roles", **MODEL).fit(of_lab), tested), tested)
+    for lab, (labeled, tested) in videos.items():
+        own |= lab_scores(annotate(create_model("boost", inputs="roles", **MODEL).fit(join([labeled])), tested), tested)
+        report(lab=lab, trained_on=len(labeled), tested_on=len(tested), own=own[lab], **{name: each[lab] for name, each in results.items()})
     better = [lab for lab, value in own.items() if results["conditioned"][lab] > value]
-    report(model="own", mean=float(np.mean([*own.values()])), better=len(better), labs=len(own), **own)
+    report(model="own", mean=float(np.mean([*own.values()])), better=len(better), labs=len(own))
 
 
-def adapt_to_new_labs(labs: list[str]) -> None:
-    """Leave laboratories out of training, and adapt to each from none, one and two labeled videos; four other videos are tested."""
-    others = labeled_videos()
-    train = others.select(recordings=[r.id for r in others if r.metadata["lab"] not in labs])
-    model = create_model("boost", **MODEL).fit(train)
+def adapt_to_new_labs(size: Size, labs: list[str]) -> None:
+    """Leave laboratories out of training, and adapt to each from none, one and two labeled videos.
+
+    The model of the laboratory itself, to which they are compared, learns from all of its videos for training.
+    """
+    others = {lab: videos for lab, (videos, _) in labeled_videos(size).items() if lab not in labs}
+    start = time.process_time()
+    model = create_model("boost", **MODEL).fit(join(others.values()))
+    report(trained_on=sum(map(len, others.values())), labs=len(others), processor_seconds=time.process_time() - start)
+    shares = defaultdict(list)
     for lab in labs:
-        videos = labeled_videos(labs=[lab], videos=2 + N_TESTED)
-        labeled, tested = videos.recordings[:2], videos.recordings[2:]
+        labeled, tested = labeled_videos(size, [lab])[lab]
         scores, seconds = [lab_scores(annotate(model, tested), tested)[lab]], 0.0
         for count in (1, 2):
             start = time.process_time()
-            model.adapt_to(Dataset(labeled[:count], videos.ethogram))
+            model.adapt_to(join([labeled[:count]]))
             seconds = time.process_time() - start
             scores.append(lab_scores(annotate(model, tested), tested)[lab])
         changed = {"thresholds": len(model.condition_thresholds[lab]), "trees": len(model.condition_parts[lab])}
-        own = create_model("boost", inputs="roles", **MODEL).fit(Dataset(labeled, videos.ethogram))
+        own = create_model("boost", inputs="roles", **MODEL).fit(join([labeled]))
         reference = lab_scores(annotate(own, tested), tested)[lab]
-        report(lab=lab, own=reference, zero_shot=scores[0], one_video=scores[1], two_videos=scores[2], adapting_seconds=seconds, **changed)
+        values = dict(zip(("zero_shot", "one_video", "two_videos"), scores, strict=True))
+        for name, value in {"own": reference, **values}.items():
+            shares[name].append(value)
+        report(lab=lab, own=reference, own_videos=len(labeled), tested_on=len(tested), **values, adapting_seconds=seconds, **changed)
+    means = {name: float(np.mean(values)) for name, values in shares.items()}
+    report(mean_of=len(labs), **means, **{f"{name}_share": value / means["own"] for name, value in means.items() if name != "own"})
 
 
 def damaged(recording: Recording, *, keypoints: int = 0, rate: float | None = None) -> Recording:
@@ -130,45 +164,77 @@ def damaged(recording: Recording, *, keypoints: int = 0, rate: float | None = No
     return recording
 
 
-def compare_rats(path: str, count: int) -> None:
-    """The rats as they are, with keypoints missing or a lower rate in every second recording, and together with simulated mice."""
+def compare_rats(path: str, count: int, n_mice: int) -> None:
+    """The rats as they are, with keypoints missing or a lower rate in every second recording, and together with simulated mice.
+
+    The last third of the recordings of either species is held out. The mice have other keypoints and other behaviors than the rats.
+    """
     data = load_dataset(path)
-    data = data.select(recordings=[r.id for r in data.recordings[:count]])
-    names = [r.id for r in data]
-    train_ids, test_ids = names[: 2 * count // 3], names[2 * count // 3 :]
+    rats = list(data.recordings[:count])
+    mice = list(load_dataset("synthetic/pose", individuals=n_mice, seconds=120).recordings)
+    rat_names, mouse_names = data.ethogram.names, mice[0].annotation().ethogram.names
 
-    def measure(case: str, change: Any, inputs: str = "roles", more: Iterable[Recording] = ()) -> None:
-        changed = [change(r) if k % 2 else r for k, r in enumerate(data)]
-        train = [r for r in changed if r.id in train_ids]
-        test = [r for r in changed if r.id in test_ids]
-        ethogram = data.ethogram
-        for each in more:
+    def divide(recordings: list[Recording]) -> tuple[list[Recording], list[Recording]]:
+        n_train = 2 * len(recordings) // 3
+        return recordings[:n_train], recordings[n_train:]
+
+    def measure(
+        case: str, train: list[Recording], tests: Mapping[str, tuple[list[Recording], tuple[str, ...]]], inputs: str = "roles"
+    ) -> None:
+        ethogram = train[0].annotation().ethogram
+        for each in train:
             ethogram = ethogram.join(each.annotation().ethogram)
-        model = create_model("boost", inputs=inputs, **MODEL).fit(Dataset((*train, *more), ethogram))
-        truths = {r.id: r.annotation() for r in test}
-        predictions = {name: annotation.restrict(data.ethogram.names) for name, annotation in annotate(model, test).items()}
-        overall = score(predictions, truths, resamples=0).overall
-        report(case=case, f1=float(overall["f1"]), bout_f1=float(overall["bout_f1"]), recordings=len(names))
+        model = create_model("boost", inputs=inputs, **MODEL).fit(Dataset(tuple(train), ethogram))
+        for species, (test, names) in tests.items():
+            predictions = {name: annotation.restrict(list(names)) for name, annotation in annotate(model, test).items()}
+            scores = score(predictions, {r.id: r.annotation().restrict(list(names)) for r in test}, resamples=0)
+            each = scores.per("recording").values()
+            report(
+                case=case,
+                scored=species,
+                trained_on=len(train),
+                tested_on=len(test),
+                f1=float(scores.overall["f1"]),
+                bout_f1=float(scores.overall["bout_f1"]),
+                f1_spread=float(np.std([float(one["overall"]["f1"]) for one in each], ddof=1)),
+            )
 
-    measure("clean, by keypoint", lambda r: r, "keypoints")
-    measure("clean, by role", lambda r: r)
-    measure("two keypoints missing in half", lambda r: damaged(r, keypoints=2))
-    measure("half at 15 frames/s", lambda r: damaged(r, rate=15.0))
-    measure("with mice", lambda r: r, more=load_dataset("synthetic/pose", individuals=4, seconds=60).recordings)
+    def every_second(change: Any) -> tuple[list[Recording], list[Recording]]:
+        return divide([change(recording) if k % 2 else recording for k, recording in enumerate(rats)])
+
+    train_mice, test_mice = divide(mice)
+    for case, (train, test), inputs in (
+        ("clean, by keypoint", divide(rats), "keypoints"),
+        ("clean, by role", divide(rats), "roles"),
+        ("two keypoints missing in half", every_second(lambda r: damaged(r, keypoints=2)), "roles"),
+        ("half at 15 frames/s", every_second(lambda r: damaged(r, rate=15.0)), "roles"),
+    ):
+        measure(case, train, {"rats": (test, rat_names)}, inputs)
+    measure("mice alone", train_mice, {"mice": (test_mice, mouse_names)})
+    train_rats, test_rats = divide(rats)
+    measure("rats and mice", [*train_rats, *train_mice], {"rats": (test_rats, rat_names), "mice": (test_mice, mouse_names)})
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=["conditioned", "new", "rats"])
-    parser.add_argument("--labs", nargs="+", default=["CRIM13", "LyricalHare", "BoisterousParrot", "JovialSwallow", "TranquilPanther"])
+    parser.add_argument("--labs", nargs="+", default=LABS)
+    parser.add_argument("--models", nargs="+", default=["conditioned", "shared", "own"])
+    parser.add_argument("--videos", type=int, default=Size.train, help="Labeled videos of each laboratory for training.")
+    parser.add_argument("--held-out", type=int, default=Size.test, help="Videos of each laboratory for testing.")
+    parser.add_argument("--seconds", type=float, default=Size.seconds, help="Duration of the videos.")
+    parser.add_argument("--rows", type=int, default=MODEL["rows"], help="Maximum number of training rows.")
     parser.add_argument("--rats", default="", help="Folder of the rats' manifest.")
     parser.add_argument("--count", type=int, default=12, help="Recordings of rats.")
+    parser.add_argument("--mice", type=int, default=9, help="Recordings of simulated pairs of mice, beside the rats.")
     arguments = parser.parse_args()
+    MODEL["rows"] = arguments.rows
+    size = Size(arguments.videos, arguments.held_out, arguments.seconds)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder, feature_cache(folder):
         if arguments.what == "conditioned":
-            compare_with_own_models()
+            compare_with_own_models(size, arguments.models)
         elif arguments.what == "new":
-            adapt_to_new_labs(arguments.labs)
+            adapt_to_new_labs(size, list(arguments.labs))
         else:
-            compare_rats(arguments.rats, arguments.count)
+            compare_rats(arguments.rats, arguments.count, arguments.mice)
