@@ -73,8 +73,8 @@ def labeled_videos(size: Size, labs: Iterable[str] | None = None) -> dict[str, t
     for recording in data:
         if recording.annotations and len(recording.annotation()):
             by_lab[recording.metadata["lab"]].append(recording)
-    n_test = {lab: max(1, round(len(videos) * size.test / n_videos)) for lab, videos in by_lab.items()}
-    return {lab: (videos[n_test[lab] :], videos[: n_test[lab]]) for lab, videos in by_lab.items()}
+    n_test = {lab: max(1, round(len(videos) * size.test / n_videos)) for lab, videos in by_lab.items() if len(videos) > 1}
+    return {lab: (by_lab[lab][count:], by_lab[lab][:count]) for lab, count in n_test.items()}
 
 
 def join(videos: Iterable[list[Recording]]) -> Dataset:
