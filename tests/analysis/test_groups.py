@@ -370,3 +370,30 @@ def test_the_table_and_the_view_have_a_row_for_each_pair():
     assert {"labels_to_halve_individuals", "human_labels_alone_low", "relative_width"} <= {*table.columns}
     assert "unit of analysis" in result._repr_html_()
     assert "prediction-powered" in eb.methods_text(comparison=result)
+
+
+def moving_study(scales: list[float | None]) -> list[eb.Recording]:
+    """One recording of each of eight animals in two groups, each with its own speed."""
+    recordings = []
+    for k, scale in enumerate(scales):
+        x = np.arange(100) * (1.0 + 0.1 * k)
+        poses = eb.Poses(np.stack([x, x], axis=1)[:, None, None], np.ones((100, 1, 1)), ("mouse",), ("body",), rate=RATE)
+        metadata = {"treatment": ("control", "drug")[k % 2]} | ({} if scale is None else {"pixels_per_cm": scale})
+        recordings.append(eb.Recording(f"r{k}", f"m{k}", signals=poses, metadata=metadata))
+    return recordings
+
+
+def test_distances_are_compared_in_one_unit():
+    in_cm = eb.compare_groups(moving_study([10.0] * 8), "treatment", measures="distance")["rows"][0]["groups"]["control"]
+    in_px = eb.compare_groups(moving_study([None] * 8), "treatment", measures="distance")["rows"][0]["groups"]["control"]
+    assert in_px["mean"] == pytest.approx(10 * in_cm["mean"])
+    with pytest.raises(eb.EthobenchError, match=r"4 of 8 recordings have no scale \(pixels_per_cm\), such as 'r1'"):
+        eb.compare_groups(moving_study([10.0, None] * 4), "treatment", measures="distance")
+
+
+def test_undefined_measures_are_named():
+    notes = eb.compare_groups(moving_study([None] * 8), "treatment", measures="distance,immobile_share,nearest_animal")["notes"]
+    assert "no individual has a value of immobile_share, which needs a scale (pixels_per_cm)" in notes
+    assert "no individual has a value of nearest_animal, which needs several animals in a recording" in notes
+    with pytest.raises(eb.EthobenchError, match="nothing to compare: no individual has a value of immobile_share"):
+        eb.compare_groups(moving_study([None] * 8), "treatment", measures="immobile_share")

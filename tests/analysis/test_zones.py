@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cli.running import ethobench
 
 import ethobench as eb
 from ethobench import Annotation, Poses, Recording, Zone, ZoneOptions
@@ -280,3 +281,19 @@ def test_zones_as_inputs_of_models():
     assert (values[tracked, 0] == (center >= 50)[tracked]).all()
     assert values[tracked, 1] == pytest.approx(np.maximum(50 - center, 0)[tracked] / 10)
     assert zone_inputs(recording, [])[0].shape == (50, 0)
+
+
+def test_a_zone_that_no_animal_enters_is_noted_and_a_problem_of_all_recordings_is_one_problem(tmp_path):
+    rows = ["recording,individual,rate,signals,annotations"]
+    for name in ("m1", "m2"):
+        lines = ["scorer,x,x,x", "bodyparts,body,body,body", "coords,x,y,likelihood", *(f"{k},{k},5,1" for k in range(20))]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+        eb.write_annotation(Annotation.from_frames([0, 1] * 10, ["rest", "walk"], rate=10), tmp_path / f"{name}_labels.csv")
+        rows.append(f"{name},{name},10,{name}.csv,{name}_labels.csv")
+    (tmp_path / "recordings.csv").write_text("\n".join(rows))
+    (tmp_path / "zones.csv").write_text("name,shape,coordinates\nleft,rectangle,0 0; 10 10\nfar,circle,900 900; 5\n")
+    assert "no animal is ever in zone far;" in ethobench("budget", tmp_path, "--zones").stderr
+    (tmp_path / "zones.csv").write_text("name,shape,coordinates,unit\nnest,circle,5 5; 5,cm\n")
+    error = ethobench("budget", tmp_path, "--zones").stderr
+    assert error.count("the scale is not known") == 1
+    assert "(2 recordings)" in error

@@ -88,3 +88,13 @@ def test_options_that_cannot_be_used_are_refused(study):
     assert "needs --zones" in ethobench("budget", study, "--point", "nose").stderr
     assert ethobench("budget", study, "--transitions", "--bin", "5s").returncode == 2
     assert ethobench("budget", study, "--by", "treatment", "--confusion", "x.json").returncode == 2
+
+
+def test_recordings_without_a_group_are_noted(study):
+    text = (study / "recordings.csv").read_text()
+    first = next(line for line in text.splitlines()[1:] if line)
+    treatment = next(name for name in ("saline", "drug", "control") if f",{name}" in first)
+    (study / "recordings.csv").write_text(text.replace(first, first.replace(f",{treatment}", ",")))
+    result = ethobench("budget", study, "--by", "treatment")
+    assert "have no 'treatment', such as 'animal01'; group: (none)" in result.stderr
+    assert "(none)" in result.stdout

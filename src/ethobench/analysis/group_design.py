@@ -50,16 +50,16 @@ class GroupDesign:
                 f"{options.groups!r} has one group only ({', '.join(values.groups) or 'none'}); a comparison needs at least two"
             )
         if not values.cells:
-            raise EthobenchError("no behavior occurs, so there is nothing to compare")
+            raise EthobenchError(f"nothing to compare: {'; '.join(values.notes) or 'no behavior occurs'}")
         units: dict[str, set[int]] = {}
         for cell in values.cells:
             for unit, members in zip(cell.units, cell.is_member, strict=True):
                 units.setdefault(unit, set()).update(np.flatnonzero(members).tolist())
-        several = [unit for unit, where in units.items() if len(where) > 1]
-        design = cls(bool(several) or bool(options.pair), options.pair, has_model, bool(options.covariates))
-        complete = [unit for unit, where in units.items() if len(where) == len(values.groups)]
+        repeated_units = [unit for unit, group_codes in units.items() if len(group_codes) > 1]
+        design = cls(bool(repeated_units) or bool(options.pair), options.pair, has_model, bool(options.covariates))
+        complete = [unit for unit, group_codes in units.items() if len(group_codes) == len(values.groups)]
         if design.is_repeated and len(complete) < 2:
-            raise EthobenchError(_partly_repeated(options, several, complete))
+            raise EthobenchError(_partly_repeated(options, repeated_units, complete))
         if design.is_repeated and options.covariates:
             raise ParameterError(
                 Message(
@@ -154,18 +154,18 @@ def _of_group(table: Array | None, codes: NDArray[np.int64]) -> Array:
     return np.asarray(table[np.arange(len(codes)), codes])
 
 
-def _partly_repeated(options: ValueOptions, several: Sequence[str], complete: Sequence[str]) -> Message:
+def _partly_repeated(options: ValueOptions, repeated_units: Sequence[str], complete: Sequence[str]) -> Message:
     if options.pair:
         return Message(f"only {len(complete)} values of {options.pair!r} have individuals in all groups; pairs need at least two")
     return Message(
-        f"{len(several)} individuals are in several groups, but {len(complete)} in all of them, such as {several[0]!r}: the values are "
-        "neither independent nor complete pairs. Leave these individuals out, or compare groups in which they are complete"
+        f"{len(repeated_units)} individuals are in several groups, but {len(complete)} in all of them, such as {repeated_units[0]!r}: the "
+        "values are neither independent nor complete pairs. Leave these individuals out, or compare groups in which they are complete"
     )
 
 
 def _refuse_pseudoreplication(values: GroupValues, units: dict[str, set[int]]) -> None:
     for k, group in enumerate(values.groups):
-        members = [unit for unit, where in units.items() if k in where]
+        members = [unit for unit, group_codes in units.items() if k in group_codes]
         if len(members) < 2:
             count = values.recordings.get(members[0], 1) if members else 0
             recorded = f" ({count} recordings)" if count > 1 else ""

@@ -26,7 +26,7 @@ from ethobench.core.errors import EthobenchError, NotFoundError, ParameterError
 from ethobench.core.intervals import Intervals
 from ethobench.core.messages import Message, Option
 from ethobench.core.observed import Track
-from ethobench.datasets.zones import Zone
+from ethobench.datasets.zones import Zone, pixels_per_cm
 from ethobench.metrics.budgets import observed_bouts
 
 Array = NDArray[np.float64]
@@ -192,7 +192,7 @@ def collect_values(data: Annotated, options: ValueOptions, *, annotator: str | N
     groups = _group_names(table, options)
     cells = [_cell(rows, key, groups, options) for key, rows in _parts(table, options)]
     used = metadata[metadata["recording"].isin({r.id for r in annotated})]
-    notes += [*_length_notes(table, options), *_latency_notes(annotated, options, annotator)]
+    notes += [*_length_notes(table, options), *_latency_notes(annotated, options, annotator), *_undefined_notes(cells, options)]
     return GroupValues(groups, cells, _covariates(used, options), _recording_counts(used), used, never, notes)
 
 
@@ -228,8 +228,8 @@ def collect_with_model(data: Annotated, options: ValueOptions, labels: Labels | 
     notes += _latency_notes([r.copy(annotations={"labels": human[r.id]}) for r in labeled], options, None)
     restricted = {r.id: _in_observed_frames(model[r.id], human[r.id]) for r in labeled}
     tables = [
-        _value_table([r.copy(annotations={"labels": chosen[r.id]}) for r in several], options, None, keep_all=True)
-        for several, chosen in ((labeled, human), (with_model, model), (labeled, restricted))
+        _value_table([r.copy(annotations={"labels": chosen[r.id]}) for r in subset], options, None, keep_all=True)
+        for subset, chosen in ((labeled, human), (with_model, model), (labeled, restricted))
     ]
     groups = _group_names(tables[1][0], options)
     parts = [dict(_parts(table, options)) for table, _ in tables]
@@ -321,6 +321,7 @@ def _value_table(
         never = [name for name in chosen if name not in occurring]
         tables.append(table[table["behavior"].isin([name for name in chosen if keep_all or name in occurring])])
     if any(name in MOVEMENT_MEASURES for name in options.measures):
+        _refuse_different_units(recordings)
         tables.append(movement(recordings, by=by, bin=options.bin).assign(behavior=MOVEMENT))
     measures = list(options.measures)
     table = pd.concat([rows.reindex(columns=[*keys, "n_recordings", "observed_s", *measures]) for rows in tables], ignore_index=True)
@@ -329,6 +330,17 @@ def _value_table(
     table[[*measures, "observed_s"]] = table[[*measures, "observed_s"]].astype(float)
     values = table.groupby(keys, sort=False, dropna=False)[["n_recordings", "observed_s", *measures]].mean().reset_index()
     return values, never
+
+
+def _refuse_different_units(recordings: Sequence[Recording]) -> None:
+    """Raise an error if lengths of some recordings are in cm and of others in pixels."""
+    tracked = [r for r in recordings if r.has_signals]
+    unscaled = [r.id for r in tracked if pixels_per_cm(r) is None]
+    if unscaled and len(unscaled) < len(tracked):
+        raise EthobenchError(
+            f"{len(unscaled)} of {len(tracked)} recordings have no scale (pixels_per_cm), such as {unscaled[0]!r}: lengths in pixels and "
+            "in cm cannot be compared"
+        )
 
 
 def _group_label(value: Any, column: str) -> str:
@@ -387,10 +399,10 @@ def _covariates(metadata: pd.DataFrame, options: ValueOptions) -> pd.DataFrame:
         if numbers.notna().all():
             columns[name] = numbers.astype(float).groupby(metadata["individual"]).mean()
             continue
-        several = metadata.groupby("individual")[name].nunique()
-        if (several > 1).any():
+        values_per_unit = metadata.groupby("individual")[name].nunique()
+        if (values_per_unit > 1).any():
             raise EthobenchError(
-                f"the covariate {name!r} differs between recordings of individual {several.idxmax()!r}, and is not a number"
+                f"the covariate {name!r} differs between recordings of individual {values_per_unit.idxmax()!r}, and is not a number"
             )
         first = metadata.groupby("individual")[name].first().astype(str)
         for level in sorted(first.unique())[1:]:
@@ -408,6 +420,13 @@ def _length_notes(table: pd.DataFrame, options: ValueOptions) -> list[str]:
             "their lengths; share and rate_per_min do not"
         ]
     return []
+
+
+def _undefined_notes(cells: Sequence[Cell], options: ValueOptions) -> list[str]:
+    """Return a note for each measure that no individual has."""
+    reasons = {"immobile_share": ", which needs a scale (pixels_per_cm)", "nearest_animal": ", which needs several animals in a recording"}
+    undefined = [name for name in options.measures if name not in {cell.measure for cell in cells}]
+    return [f"no individual has a value of {name}{reasons.get(name, '')}" for name in undefined]
 
 
 def _latency_notes(recordings: Sequence[Recording], options: ValueOptions, annotator: str | None) -> list[str]:

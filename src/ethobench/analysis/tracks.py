@@ -142,7 +142,7 @@ def track_of(tracks: Sequence[AnimalTrack], subject: str) -> AnimalTrack:
         if track.subject == subject:
             return track
     names = ", ".join(track.subject for track in tracks)
-    where = f"recording {tracks[0].recording.id!r}"
+    location = f"recording {tracks[0].recording.id!r}"
     if subject:
-        raise ParameterError(f"{where}: the animal {subject!r} is not tracked; tracked animals: {names}")
-    raise ParameterError(Message(f"{where}: bouts without a subject; choose whose position counts ({names}) with ", Option("animal")))
+        raise ParameterError(f"{location}: the animal {subject!r} is not tracked; tracked animals: {names}")
+    raise ParameterError(Message(f"{location}: bouts without a subject; choose whose position counts ({names}) with ", Option("animal")))

@@ -48,6 +48,7 @@ HEADERS = {
     "interval": "95 % interval",
     "coverage": "observed %",
 }
+NO_GROUP = "(none)"
 COMPACT = ("n_individuals", "bouts", "seconds", "share", "share_sd", "median", "latency", "coverage")
 CORRECTED = ("bouts", "seconds", "share", "corrected", "interval", "coverage")
 TRANSITIONS = {"n_transitions": "transitions", "probability": "%", "coverage": "observed %"}
@@ -168,12 +169,36 @@ def _budget_rows(
         n_missing = sum(bool(r.annotations) for r in recordings) - len({*table["recording"]} - {""}) if pooled is None else 0
         if n_missing:
             print_note(f"{n_missing} recordings have no bout of the event, so they have no budget")
+    if zones:
+        _note_empty_zones(table)
+    if groups:
+        _note_empty_groups(recordings, table, groups)
     table = mean_budgets(table, groups) if groups else _name_individuals(table, recordings, paths, per_individual=pooled is not None)
     table = table.rename(columns=KEYS)
     unused = [*([] if zones else ["zone"]), *([] if bin else ["bin", "bin_start", "bin_stop"])]
     first = [name for name in [*groups, *NAMES, *FIRST] if name in table]
     columns = [name for name in dict.fromkeys([*first, *table.columns]) if name not in unused]
     return records(table[columns])
+
+
+def _note_empty_zones(table: pd.DataFrame) -> None:
+    """Print a note about zones in which no animal ever is."""
+    from ethobench.cli.output import print_note
+
+    seconds = table.groupby("zone", sort=False)["observed_s"].sum()
+    if empty := [str(name) for name in seconds.index[seconds == 0]]:
+        print_note(f"no animal is ever in zone {', '.join(empty)}; if that is unexpected, check its coordinates and their unit")
+
+
+def _note_empty_groups(recordings: Sequence[Recording], table: pd.DataFrame, groups: Sequence[str]) -> None:
+    """Print a note about recordings without a group, and name their group in the table."""
+    from ethobench.cli.output import print_note
+
+    for name in groups:
+        if (table[name] == "").any():
+            without = [r.id for r in recordings if r.annotations and r.metadata.get(name, "") in ("", None)]
+            print_note(f"{len(without)} recordings have no {name!r}{f', such as {without[0]!r}' if without else ''}; group: {NO_GROUP}")
+            table[name] = table[name].replace("", NO_GROUP)
 
 
 def _transition_rows(recordings: Sequence[Recording], paths: Sequence[Path], pooled: list[str] | None) -> list[dict[str, Any]]:

@@ -97,6 +97,8 @@ def _print(table: pd.DataFrame, rows: list[dict[str, Any]], headers: dict[str, s
     shown = [name for name in dict.fromkeys([*pooled, *NAMES]) if name in table and len({*table[name]}) > 1]
     is_binned = bool(table["bin"].notna().any())
     columns = [name for name in headers if table[name].notna().any()]
+    if len({*table["unit"]}) > 1:
+        shown.append("unit")
     cells = [
         [*(row[name] for name in shown), *([time_text(row)] if is_binned else []), *(_cell(name, row[name]) for name in columns)]
         for row in rows

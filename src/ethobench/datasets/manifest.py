@@ -164,13 +164,16 @@ def _with_zones(
     if not zones:
         return recordings
     with_zones = []
+    errors: dict[tuple[Zone, ...], list[EthobenchError]] = {}  # recordings with the same zones have the same problem
     for recording in recordings:
         try:
             fields = [zone.to_dict() for zone in zones_of(recording, zones)]
         except EthobenchError as error:
-            problems.add(ZONES, error)
+            errors.setdefault(tuple(zone for zone in zones if zone.recording in ("", recording.id)), []).append(error)
             fields = []
         with_zones.append(recording.copy(metadata={**recording.metadata, "zones": fields}) if fields else recording)
+    for several in errors.values():
+        problems.add(ZONES, f"{several[0]}{f' ({len(several)} recordings)' if len(several) > 1 else ''}")
     return with_zones
 
 
@@ -240,8 +243,8 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems, list
         opened = _open_data(name, rows, first, rate)
         length = None if opened is None else opened.n_frames
         notes += [] if opened is None else opened.notes
-        clock, more = _video_clock(first["video"]) if opened is None else (None, [])
-        notes += more
+        clock, more_notes = _video_clock(first["video"]) if opened is None else (None, [])
+        notes += more_notes
         annotations, origins, annotator_of = _read_annotations(rows, first, rate, opened, clock, notes)
     except _RowError as error:
         problems.add(error.row.location, error.reason)
@@ -250,18 +253,18 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems, list
     by_row = [(row.location, annotator_of.get(i, row["annotator"] or DEFAULT_ANNOTATOR), row.labeled) for i, row in enumerate(rows)]
     notes += lists.add(name, by_row, tracked, annotations)
     if rate is None and signals is not None and opened is not None and not annotations:
-        rate, more = _rate_of_signals(signals, opened, first)
-        notes += more
+        rate, more_notes = _rate_of_signals(signals, opened, first)
+        notes += more_notes
     if clock is not None:
         rate = rate or next((a.rate for a in annotations.values()), clock.rate)
         length = max([clock.frames_at(rate), *(a.n_frames for a in annotations.values() if a.rate == rate)])
         notes += clock.note_on_rate(rate)
     try:
-        opened, features, more = _add_features(first, rate, opened, length)
+        opened, features, more_notes = _add_features(first, rate, opened, length)
     except _RowError as error:
         problems.add(error.row.location, error.reason)
         return None
-    notes += more
+    notes += more_notes
     numbers = {column: first[column].numbers[column] for column in NUMBERS if column in first[column].numbers}
     other_cells = {k: v for row in reversed(rows) for k, v in row.cells.items() if k not in (*COLUMNS, *NUMBERS) and v}
     return Recording(
@@ -381,8 +384,8 @@ def _read_annotations(
                     raise MismatchError(f"{column} is {row[column]!r} here, but {other[column]!r} in {other.location}")
             path = row.path("annotations")
             if path is not None and path.exists():
-                annotator, annotation, origin, more = _read_annotation(row, path, rate, opened, clock)
-                notes += more
+                annotator, annotation, origin, more_notes = _read_annotation(row, path, rate, opened, clock)
+                notes += more_notes
                 annotations[annotator] = _combined(annotations.get(annotator), annotation, annotator, row["recording"])
                 origins.append(origin)
                 annotator_of[index] = annotator
@@ -405,8 +408,8 @@ def _read_annotation(
     notes = [Note(note.message, f"{file}{', ' + note.location if note.location else ''}", note.code) for note in new_notes]
     if rate is not None and annotation.rate != rate:
         raise FormatError(path, f"the file has {annotation.rate:g} Hz, the manifest {rate:g} Hz")
-    annotation, more = _select_subject(row, annotation, recording, opened)
-    notes += more
+    annotation, more_notes = _select_subject(row, annotation, recording, opened)
+    notes += more_notes
     if opened is not None:
         try:
             if opened.start_time is not None and recording.start_time is not None:
@@ -417,8 +420,8 @@ def _read_annotation(
             raise FormatError(path, str(error)) from None
         notes += [Note(change, file, "length")] if change else []
     elif clock is not None:
-        annotation, more = fit_to_video(annotation, clock, file)
-        notes += more
+        annotation, more_notes = fit_to_video(annotation, clock, file)
+        notes += more_notes
     return annotator or DEFAULT_ANNOTATOR, annotation, recording.clock_origin, notes
 
 
@@ -484,7 +487,7 @@ def _rename(recordings: Iterable[Recording], aliases: Mapping[str, str], rename:
     for recording in recordings:
         used = {name for a in recording.annotations.values() for name in a.ethogram.names if name in aliases}
         notes = [Note(f"{alias!r} is read as {aliases[alias]!r} ({ETHOGRAM}, column alias)", code="alias") for alias in sorted(used)]
-        annotations = {who: a.rename_existing(aliases).rename_existing(rename) for who, a in recording.annotations.items()}
+        annotations = {annotator: a.rename_existing(aliases).rename_existing(rename) for annotator, a in recording.annotations.items()}
         renamed.append(recording.copy(annotations=annotations, notes=(*recording.notes, *notes)))
     return renamed
 
