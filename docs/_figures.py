@@ -185,16 +185,65 @@ def leakage() -> Any:
     return figure
 
 
+def groups() -> Any:
+    """Compare simulated tags of two groups that do not differ."""
+    data = make_dataset("tag", individuals=16, seconds=60)
+    recordings = [recording.copy(metadata={"treatment": ("saline", "drug")[k % 2]}) for k, recording in enumerate(data)]
+    result = eb.compare_groups(replace(data, recordings=tuple(recordings)), "treatment", measures="share")
+    figure = eb.plot.figure(WIDE, 70)
+    eb.plot.group_comparison(result, figure.subplots())
+    return figure
+
+
+def filmstrip() -> Any:
+    """Show a bout of two mice as pictures drawn from poses."""
+    from ethobench.figures.filmstrips import Filmstrips
+
+    recording = mice().recordings[0]
+    truth = recording.annotations[people()[0]]
+    attack = np.flatnonzero(truth.behavior == truth.ethogram.code("attack"))
+    longest = attack[np.argmax((truth.stop - truth.start)[attack])]
+    picture = Filmstrips(recording, size=(180, 135)).draw(int(truth.start[longest]), int(truth.stop[longest]), n=5)
+    figure = eb.plot.figure(WIDE, WIDE * picture.height / picture.width)
+    ax = figure.subplots()
+    ax.imshow(np.asarray(picture))
+    ax.set_axis_off()
+    return figure
+
+
+def tag() -> Any:
+    """Draw the channels of a tag above the bouts of its label column."""
+    recording = tags().recordings[0]
+    n_frames = int(60 * recording.rate)
+    figure = eb.plot.figure(WIDE, 65)
+    top, bottom = figure.subplots(2, 1, height_ratios=(2, 1), sharex=True)
+    seconds = np.arange(n_frames) / recording.rate
+    for k, (channel, color) in enumerate(zip(recording.signals.channels[:3], ("#1b5e9b", "#00796b", "#a14413"), strict=True)):
+        top.plot(seconds, recording.signals.values[:n_frames, k], color=color, linewidth=0.5, label=channel)
+    top.tick_params(labelsize=6)
+    top.spines[["top", "right"]].set_visible(False)
+    top.legend(frameon=False, fontsize=6, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
+    top.set_ylabel("acceleration (g)", fontsize=7)
+    eb.plot.ethogram({"label": recording.annotation().crop(0, n_frames)}, bottom)
+    return figure
+
+
 FIGURES: dict[str, tuple[Callable[[], Any], str]] = {
     "agreement": (agreement, "Cohen's kappa of two annotators for each behavior, with intervals"),
     "budget": (budget, "Shares of the time of each behavior, for six animals"),
     "clean": (clean, "A coordinate of a keypoint before and after cleaning"),
     "confusion": (confusion, "Confusion matrix of a random forest on animals that it has not seen"),
     "durations": (durations, "Durations of bouts of each behavior"),
+    "filmstrip": (filmstrip, "Five pictures of an attack of two mice, drawn from their poses"),
     "fragments": (fragments, "A prediction with a high frame F1 that breaks two bouts into many pieces"),
+    "groups": (
+        groups,
+        "Share of time of each behavior in two groups: each animal, means, 95 % intervals and p values",
+    ),
     "leakage": (leakage, "F1 of one random forest on other animals, other parts of the same recordings, and shuffled frames"),
     "prediction": (prediction, "Bouts of a person and of a random forest on an animal that it has not seen"),
     "raster": (raster, "Behaviors of six animals over time"),
+    "tag": (tag, "Acceleration of a tag on three axes for a minute, and the behaviors that were labeled"),
     "transitions": (transitions, "Transition probabilities between behaviors"),
     "two_raters": (two_raters, "Bouts of two annotators of one recording"),
     "zones": (zones, "Where a mouse spent its time, and a zone"),
