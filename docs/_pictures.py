@@ -88,7 +88,7 @@ def take_viewer(browser: Any, folder: Path) -> None:
     page.keyboard.press("e")
     page.click("dialog button:has-text('Continue as carla')")
     page.keyboard.press("t")
-    page.wait_for_function("() => document.querySelector('eb-teacher').textContent.includes('held out')", timeout=240_000)
+    page.wait_for_function("() => document.querySelector('eb-teacher').textContent.includes('held out')")
     page.wait_for_timeout(1500)
     page.keyboard.press("q")
     page.wait_for_selector(".review:not([hidden]) strong")
@@ -148,6 +148,7 @@ def serve(project: Project) -> str:
 def open_page(browser: Any, address: str, size: tuple[int, int]) -> Any:
     """Open an address in a window of this size."""
     page = browser.new_context(viewport=dict(zip(("width", "height"), size, strict=True)), color_scheme="light").new_page()
+    page.set_default_timeout(240_000)  # for machines that are busy
     page.goto(address)
     return page
 
