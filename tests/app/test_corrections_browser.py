@@ -32,6 +32,11 @@ def test_a_correction_by_keyboard_is_saved_and_survives_a_reload(lab, serve, vis
     assert load_dataset(lab)["m1"].annotation("zoe").to_codes().tolist() == expected.tolist()
     rest = behavior_color(page, "rest")
     assert lane_colors(page, 3, 115 / N) == rest
+    for key, name in (("m", "m2"), ("Shift+M", "m1")):  # there and back, where the correction is still being edited
+        keys(page, key)
+        page.wait_for_function("(name) => document.querySelector('eb-recordings [aria-current]').textContent.startsWith(name)", arg=name)
+    page.wait_for_selector("eb-panel .now button[aria-pressed=true]")
+    settle(page)
     page.reload()
     page.wait_for_selector("eb-recordings [aria-current]")
     settle(page)

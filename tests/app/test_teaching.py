@@ -1,4 +1,4 @@
-"""The teacher of an open project, study_client over HTTP and in Python."""
+"""The teacher of an open project, over HTTP and in Python."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ethobench import Annotation, Ethogram, load_model, write_annotation
+from ethobench.app.editing import mark
 from ethobench.app.opening import open_project
 from ethobench.app.teaching import Teaching, reject
 from ethobench.core import Track
@@ -19,6 +20,7 @@ from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.models.review import Candidate
 from ethobench.models.teacher import SETTINGS
 from tests.app.conftest import Client
+from tests.video_files import write_video
 
 pytestmark = pytest.mark.slow
 
@@ -262,16 +264,60 @@ def test_the_model_is_saved_next_to_the_corrections(trained):
 # Over HTTP
 
 
+def test_videos_alone_become_something_to_learn_from(tmp_path, monkeypatch, serving):
+    monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(SETTINGS, "rounds", 10)
+    folder = tmp_path / "films"
+    folder.mkdir()
+    for name in ("a", "b"):
+        write_video(folder / f"{name}.mp4", 60, RATE, codec="libx264")
+    (folder / "ethogram.csv").write_text("behavior\nstill\nshake\n", encoding="utf-8")
+    (folder / "recordings.csv").write_text("recording,video\na,a.mp4\nb,b.mp4\n", encoding="utf-8")
+    project = open_project([str(folder)])
+    client = serving(project)
+    client.post("teacher/prepare", {})
+    status = _finish(client, "unavailable")
+    assert status["videos"] == 2
+    assert "motion in the videos" in status["message"]
+    client.post("teacher/videos", {})
+    status = _finish(client)
+    assert (status["state"], status["videos"], status["prepared"]) == ("idle", 0, True)
+    project.start(0, "zoe")
+    project.change(0, "zoe", None, lambda a: mark(mark(a, 0, 20, "still"), 20, 40, "shake"))
+    client.post("teacher/train", {"annotators": ["zoe"]})
+    assert _finish(client)["trainings"] == 1
+    assert [recording.track("teacher").annotation.n_frames for recording in project.recordings] == [60, 60]
+    again = Teaching(open_project([str(folder)]))
+    assert len(again.teacher.recordings) == 2, "the features are kept"
+
+
+def test_the_features_of_videos_can_be_cancelled_and_damaged_videos_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("ETHOBENCH_CACHE", str(tmp_path / "cache"))
+    write_video(tmp_path / "a.mp4", 60, RATE, codec="libx264")
+    (tmp_path / "ethogram.csv").write_text("behavior\nstill\n", encoding="utf-8")
+    (tmp_path / "recordings.csv").write_text("recording,video\na,a.mp4\n", encoding="utf-8")
+    teaching = Teaching(open_project([str(tmp_path)]))
+    teaching._cancel.set()
+    teaching._embed_videos()
+    assert (teaching.status()["state"], teaching.status()["videos"]) == ("unavailable", 1)
+    assert "cancelled" in teaching.status()["message"]
+    teaching._cancel.clear()
+    (tmp_path / "a.mp4").write_bytes(b"damaged")
+    teaching._embed_videos()
+    assert "a.mp4: " in teaching.status()["message"]
+    teaching.close()
+
+
 @pytest.fixture
 def study_client(study, serving) -> Client:
     return serving(open_project([str(study)]))
 
 
-def _finish(client: Client) -> dict[str, Any]:
+def _finish(client: Client, state: str | None = None) -> dict[str, Any]:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         status = client.get("teacher")
-        if status["state"] not in ("training", "evaluating", "preparing"):
+        if status["state"] not in ("training", "evaluating", "preparing") and state in (None, status["state"]):
             return status
         time.sleep(0.05)
     raise AssertionError("the training does not end")

@@ -20,6 +20,7 @@ from ethobench.app.editing import clear, mark
 from ethobench.app.origins import ACCEPTED, CLUSTER, REJECTED, SKIPPED, TEACHER, Origin, Origins
 from ethobench.app.project import Project
 from ethobench.app.recordings import ANNOTATOR, CORRECTION, OpenRecording
+from ethobench.app.video_features import compute_video_features, has_video_features, needs_video_features, read_video_features
 from ethobench.core import Annotation, Dataset, Ethogram, Observed
 from ethobench.core import Track as ObservedTrack
 from ethobench.core import intervals as iv
@@ -38,6 +39,11 @@ MAX_SEGMENTS = 20_000  # labeled at once when clusters are named
 MAX_NAME = 60
 IDLE, PREPARING, TRAINING, EVALUATING, FAILED, CANCELLED = "idle", "preparing", "training", "evaluating", "failed", "cancelled"
 UNAVAILABLE = "unavailable"  # the recordings have nothing to learn from
+ONLY_VIDEOS = "there are no poses or signals, but the teacher can learn from the motion in the videos; its features are computed once"
+
+
+class _StoppedError(Exception):
+    """The features of videos are not wanted anymore. Not an `EthobenchError`, which would only skip one video."""
 
 
 @dataclass
@@ -69,6 +75,7 @@ class Teaching:
     def __init__(self, project: Project, cache: Path | None = None) -> None:
         self.project = project
         self._ids = _unique_ids(project.recordings)
+        self._cache = cache
         self.teacher = Teacher(_dataset(project, self._ids), cache=cache)
         names = {track.name for recording in project.recordings for track in recording.tracks}
         self.track = TRACK if TRACK not in names else f"{TRACK} (model)"
@@ -89,6 +96,20 @@ class Teaching:
         """Compute the features of all recordings in the background, unless that is done."""
         if not self.prepared:
             self._thread.submit(self._prepare)
+
+    def embed_videos(self) -> None:
+        """Compute motion features of the videos in the background, so that recordings without poses and signals can be learned from.
+
+        Raises
+        ------
+        EthobenchError
+            If there is no such recording.
+        """
+        if not self._videos():
+            raise EthobenchError("no recording has a video whose features are needed")
+        self._cancel.clear()
+        self._progress = _Progress(PREPARING, "waiting")
+        self._thread.submit(self._embed_videos)
 
     def train(self, annotators: Sequence[str] = ()) -> None:
         """Train in the background on what is labeled so far.
@@ -158,7 +179,36 @@ class Teaching:
             "quality": None if teacher.quality is None else teacher.quality.to_dict(),
             "history": [_history_row(quality.to_dict()) for quality in teacher.history[-200:]],
             "queued": len(self._queue),
+            "videos": len(self._videos()),
         }
+
+    def _videos(self) -> list[OpenRecording]:
+        """Return the recordings whose videos have no features yet, if no recording has poses or signals."""
+        recordings = self.project.recordings
+        if any(recording.recording.has_signals for recording in recordings):
+            return []
+        candidates = [recording for recording in recordings if needs_video_features(recording)]
+        shown = [recording for recording in candidates if self.project.can_show(recording.recording.cameras[0].path)]
+        return [recording for recording in shown if not has_video_features(recording)]
+
+    def _embed_videos(self) -> None:
+        def listen(stage: str, fraction: float) -> None:
+            if self._cancel.is_set():
+                raise _StoppedError
+            self._progress = _Progress(PREPARING, stage, fraction)
+
+        try:
+            failures = compute_video_features(self._videos(), listen)
+            self.teacher = Teacher(_dataset(self.project, self._ids), cache=self._cache)
+            self._prepare()
+            if failures and self.prepared:
+                self._progress = _Progress(message="; ".join(failures))
+        except _StoppedError:
+            self._progress = _Progress(UNAVAILABLE, message="cancelled; the features of finished videos are kept")
+        except EthobenchError as error:
+            self._progress = _Progress(UNAVAILABLE, message=str(error))
+        except Exception as error:
+            self._progress = _Progress(UNAVAILABLE, message=f"features cannot be computed: {describe_exception(error)}")
 
     def _prepare(self) -> None:
         former = self._progress
@@ -171,7 +221,10 @@ class Teaching:
             with suppress(RuntimeError):  # closed
                 self._thread.submit(self._prepare)  # after the training that interrupted it
         except EthobenchError as error:
-            self._progress = _Progress(FAILED if self.teacher.recordings else UNAVAILABLE, message=str(error))
+            if self.teacher.recordings:
+                self._progress = _Progress(FAILED, message=str(error))
+            else:
+                self._progress = _Progress(UNAVAILABLE, message=ONLY_VIDEOS if self._videos() else str(error))
         except Exception as error:
             self._progress = _Progress(FAILED, message=f"features cannot be computed: {describe_exception(error)}")
 
@@ -485,10 +538,10 @@ def reject(annotation: Annotation, start: int, stop: int, behavior: str, subject
     named = {track.subject for track in observed.tracks if track.subject is not None}
     subjects = [subject] if subject is not None else [None, *sorted(named)]
     tracks = dict(observed.tracks)
-    for who in subjects:
-        former = observed.of(behavior, who) if who is not None else observed.tracks.get(ObservedTrack(behavior), observed.frames)
+    for name in subjects:
+        former = observed.of(behavior, name) if name is not None else observed.tracks.get(ObservedTrack(behavior), observed.frames)
         if iv.overlap(former, frames) < iv.total(frames):
-            tracks[ObservedTrack(behavior, who)] = iv.union_all([former, frames])
+            tracks[ObservedTrack(behavior, name)] = iv.union_all([former, frames])
     return cut.with_observed(Observed(observed.frames, tracks))
 
 
@@ -535,10 +588,15 @@ def _dataset(project: Project, ids: Sequence[str]) -> Dataset:
     """Return the recordings of a project without annotations; signals are read when they are used."""
     recordings = []
     for identifier, recording in zip(ids, project.recordings, strict=True):
-        signals = partial(_read_signals, recording) if recording.recording.has_signals else None
+        read = _read_signals if recording.recording.has_signals else read_video_features if _has_only_video(recording) else None
+        signals = None if read is None else partial(read, recording)
         source = recording.recording
         recordings.append(source.copy(id=identifier, rate=recording.rate, n_frames=None, annotations={}, signals=signals))
     return Dataset(tuple(recordings), Ethogram([]), name=project.name, keypoints=project.keypoints)
+
+
+def _has_only_video(recording: OpenRecording) -> bool:
+    return needs_video_features(recording) and has_video_features(recording)
 
 
 def _read_signals(recording: OpenRecording) -> Any:

@@ -6,6 +6,7 @@ behavior), 409 (changed in the meantime, or a training is running) or 413 (too l
 ===========================================  =====================================================================================
 ``GET  /api/teacher``                        status, see below; poll it once per second while ``state`` is not ``idle``
 ``POST /api/teacher/prepare``                compute features in the background; the server does so when it starts
+``POST /api/teacher/videos``                 compute motion features of the videos of recordings that have neither poses nor signals
 ``POST /api/teacher/train``                  ``{"annotators": ["anna"]}``: train on the labels of the first of these who labeled a
                                              recording (empty: corrections, then annotators); answers the status at once
 ``POST /api/teacher/cancel``                 cancel the training; the former predictions remain
@@ -30,7 +31,8 @@ behavior), 409 (changed in the meantime, or a training is running) or 413 (too l
 
 The status has ``state`` (``idle``, ``preparing``, ``training``, ``evaluating``, ``failed``, ``cancelled``), ``stage`` and ``progress``
 (0 to 1) of what is running, ``message`` (why it failed), ``trainings`` (their number: when it grows, the track named ``track`` has
-changed), ``seconds`` (duration of the last training), ``notes``, ``quality`` (held-out quality of the last training, see
+changed), ``seconds`` (duration of the last training), ``videos`` (the number of videos whose features could be computed, because no
+recording has poses or signals), ``notes``, ``quality`` (held-out quality of the last training, see
 `ethobench.models.teaching_quality.Quality`, or null while it is measured), and ``history`` (one row per evaluated training).
 """
 
@@ -70,6 +72,7 @@ class TeachingApi:
         reads = {root: self.status, f"{root}/review": self.review, f"{root}/origins": self.origins, f"{root}/clusters": self.clusters}
         changes = {
             "prepare": self.prepare,
+            "videos": self.embed_videos,
             "train": self.train,
             "cancel": self.cancel,
             "review": self.decide,
@@ -101,6 +104,11 @@ class TeachingApi:
     def prepare(self, body: dict[str, Any]) -> Any:
         """Compute features in the background."""
         self.teaching.prepare()
+        return self.teaching.status()
+
+    def embed_videos(self, body: dict[str, Any]) -> Any:
+        """Compute motion features of the videos in the background."""
+        self.teaching.embed_videos()
         return self.teaching.status()
 
     def train(self, body: dict[str, Any]) -> Any:

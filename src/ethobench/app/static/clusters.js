@@ -38,7 +38,7 @@ class Gallery {
     this.restore.addEventListener("click", () => this.#restore());
     this.dialog = openDialog(
       "Clusters",
-      make("p", {}, "Segments that resemble each other. Name those that show a behavior; clusters with the same name are merged. Click an example to see it in the video."),
+      make("p", {}, "Segments that resemble each other. Name those that show a behavior; clusters with the same name are merged. Click an example to go there."),
       make("div", { className: "clusters-tools" }, ...this.#settings(), this.restore),
       this.cards,
       names,

@@ -35,8 +35,7 @@ async function open({ index, done, request = fetchJson(`recordings/${index}`) })
     player.pause();
     if (state.recording) endRunning();
     const recording = await request;
-    const last = state.tracks.find((track) => track.name === state.active)?.name;
-    const active = recording.tracks.find((track) => track.kind === "correction" && track.name === last);
+    const active = recording.tracks.find((track) => track.kind === "correction" && track.name === state.labeler);
     const nothing = { in: null, out: null };
     state.set({ behaviors: behaviorsOf(index), signals: null, frame: 0, mark: nothing, bout: null, running: [], loop: null, review: null, active: null });
     Object.assign(state, { from: 0, to: Math.max(recording.n_frames, 1) });

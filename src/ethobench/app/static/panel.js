@@ -288,6 +288,9 @@ function editButton(track) {
   if (track.kind !== "correction") return null;
   const editing = track.name === state.active;
   const button = make("button", { type: "button", className: "quiet", ariaPressed: String(editing) }, editing ? "✎ editing" : "edit");
-  button.addEventListener("click", () => state.activate(editing ? null : track));
+  button.addEventListener("click", () => {
+    state.labeler = null;
+    state.activate(editing ? null : track);
+  });
   return button;
 }

@@ -22,6 +22,7 @@ class State extends EventTarget {
   review = null; // the suggestion of the teacher that is reviewed: {item}
   blind = false; // whether other annotators and models are hidden
   active = null; // the name of the correction that is edited
+  labeler = null; // under whose name corrections are edited, also in the recordings that are opened next
   subject = null;
   target = null;
   exclusive = true;
@@ -98,7 +99,7 @@ class State extends EventTarget {
 
   /** Edit a correction. It decides whether behaviors exclude each other and name a subject; while it is empty, the other tracks do. */
   activate(track) {
-    if (track) identify({ annotator: track.name });
+    if (track) identify({ annotator: (this.labeler = track.name) });
     const references = track?.bouts ? [track] : this.tracks;
     const unlabeled = references.every((t) => !t.bouts);
     const first = unlabeled && track?.named.length > 1 ? track.named[0] : (references.flatMap((t) => t.subjects)[0] ?? null);

@@ -26,8 +26,11 @@ class Teacher extends HTMLElement {
     this.reviewButton = button("Review (Q)", "Go to the suggestion with the largest expected gain (Q)", () => this.next());
     this.clusterButton = button("Clusters…", "Candidate behaviors: groups of similar segments", () => this.#openClusters());
     this.saveButton = button("Save model…", "Save the trained model as a folder, for ethobench predict", () => this.#saveModel());
+    this.videos = button("", "Without poses, the teacher learns from the motion in the videos (T)", () => this.#useVideos());
+    this.stop = button("Cancel", "Cancel", () => this.#useVideos("cancel"));
     this.tools = make("p", { className: "tools" }, this.reviewButton, this.clusterButton, this.saveButton);
-    this.append(make("h2", {}, "Teacher", this.train), this.bar, this.stage, this.quality, this.tools, this.item);
+    this.source = make("p", { className: "tools" }, this.videos, this.stop);
+    this.append(make("h2", {}, "Teacher", this.train), this.bar, this.stage, this.source, this.quality, this.tools, this.item);
     state.watch(["blind", "project"], () => this.#follow());
     state.addEventListener("review", () => this.#showItem());
     for (const name of ["mark", "recording", "behaviors"]) state.addEventListener(name, () => state.review && this.#showItem());
@@ -36,10 +39,21 @@ class Teacher extends HTMLElement {
   /** Start a training, or cancel the one that runs. */
   async toggleTraining() {
     if (state.blind) return showMessage("Models are hidden in blind mode.");
+    if (this.#status?.state === "unavailable" && this.#status.videos) return this.#useVideos();
     try {
       const isTraining = ["training", "evaluating"].includes(this.#status?.state);
       const body = isTraining ? {} : { annotators: state.active ? [state.active] : [] };
       this.#show(await postJson(`teacher/${isTraining ? "cancel" : "train"}`, body));
+      this.#poll();
+    } catch (error) {
+      showMessage(error.message, true);
+    }
+  }
+
+  /** Compute features of the videos, or cancel that. */
+  async #useVideos(path = "videos") {
+    try {
+      this.#show(await postJson(`teacher/${path}`, {}));
       this.#poll();
     } catch (error) {
       showMessage(error.message, true);
@@ -159,8 +173,13 @@ class Teacher extends HTMLElement {
   #show(status) {
     this.#status = status;
     const isBusy = status.state in BUSY;
-    const isPossible = status.state !== "unavailable"; // the recordings have nothing to learn from
+    const isEmbedding = status.state === "preparing" && status.videos > 0;
+    const isPossible = status.state !== "unavailable" && !isEmbedding; // otherwise the recordings have nothing to learn from
     this.train.hidden = this.tools.hidden = this.quality.hidden = !isPossible;
+    this.videos.hidden = isBusy || !status.videos;
+    this.videos.textContent = `Compute features of ${status.videos === 1 ? "the video" : `${status.videos} videos`}`;
+    this.stop.hidden = !isEmbedding;
+    this.source.hidden = this.videos.hidden && this.stop.hidden;
     this.bar.hidden = !isBusy;
     this.bar.value = status.progress;
     this.stage.textContent = isBusy ? `${BUSY[status.state]}${status.stage ? `: ${status.stage}` : ""}` : status.message ? `${sentence(status.message)}.` : "";
