@@ -31,7 +31,7 @@ def blind_annotator() -> str | None:
     return _annotator.get()
 
 
-def refuse_if_blind(what: str) -> None:
+def refuse_if_blind(hidden_items: str) -> None:
     """Raise an error in a request of a blind page.
 
     Parameters
@@ -40,7 +40,7 @@ def refuse_if_blind(what: str) -> None:
         What is hidden, in the plural.
     """
     if blind_annotator() is not None:
-        raise HiddenError(f"{what} are hidden in blind mode")
+        raise HiddenError(f"{hidden_items} are hidden in blind mode")
 
 
 @contextmanager

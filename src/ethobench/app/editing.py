@@ -147,10 +147,10 @@ def mark(
     """
     code = annotation.ethogram.code(behavior)
     if annotation.ethogram[code].point:
-        return _add(_observe(annotation, start, start + 1), start, start, code, subject, target, details)
+        return _add(_observe(annotation, start, start + 1, subject), start, start, code, subject, target, details)
     if stop <= start:
         raise EthobenchError(f"a bout must end after it starts, got frames {start} to {stop}")
-    observed = _observe(annotation, start, stop)
+    observed = _observe(annotation, start, stop, subject)
     same_subject = observed.subject == _subject_code(observed, subject)
     same_track = same_subject & (observed.target == _subject_code(observed, target)) & (observed.behavior == code) & _has_duration(observed)
     touching = np.flatnonzero(same_track & (observed.start <= stop) & (observed.stop >= start))
@@ -170,7 +170,7 @@ def clear(annotation: Annotation, start: int, stop: int, *, behavior: str | None
         chosen &= annotation.behavior == annotation.ethogram.code(behavior)
     if subject is not None:
         chosen &= annotation.subject == _subject_code(annotation, subject)
-    observed = _observe(annotation, start, stop)
+    observed = _observe(annotation, start, stop, subject)
     return _rebuild(observed, _Pieces.cut(observed, start, stop, chosen))
 
 
@@ -216,7 +216,7 @@ def change_bout(annotation: Annotation, index: int, *, exclusive: bool | Collect
     others = kept & _has_duration(a) & (a.subject == _subject_code(a, subject)) & _excluded(a, exclusive)
     rest = _rebuild(a, _Pieces.cut(a, start, stop, others & (stop > start), kept))
     return _add(
-        _observe(rest, start, max(stop, start + 1)), start, stop, code, subject, target, (texts[0] or "", texts[1] or ""), confidence
+        _observe(rest, start, max(stop, start + 1), subject), start, stop, code, subject, target, (texts[0] or "", texts[1] or ""), confidence
     )
 
 
@@ -244,8 +244,8 @@ def merge_bouts(annotation: Annotation, index: int, *, forward: bool = True, exc
     first, second = sorted((index, int(track[position])))
     texts = {}
     for name in ("modifiers", "comment"):
-        both = dict.fromkeys(filter(None, (_detail(a, first, name), _detail(a, second, name))))
-        texts[name] = "; ".join(both)
+        details = dict.fromkeys(filter(None, (_detail(a, first, name), _detail(a, second, name))))
+        texts[name] = "; ".join(details)
     start, stop = int(a.start[first]), max(int(a.stop[first]), int(a.stop[second]))
     kept = np.flatnonzero(np.arange(len(a)) != second)
     rest = _rebuild(a, _Pieces(kept, a.start[kept], a.stop[kept]))
@@ -282,7 +282,7 @@ def change_subject(annotation: Annotation, subject: str | None, name: str | None
         column: np.where(getattr(annotation, column) > code, getattr(annotation, column) - 1, getattr(annotation, column))
         for column in ("subject", "target")
     }
-    remaining = {track: where for track, where in tracks.items() if subject not in (track.subject, track.target)}
+    remaining = {track: frames_of_track for track, frames_of_track in tracks.items() if subject not in (track.subject, track.target)}
     subjects = tuple(old for old in annotation.subjects if old != subject)
     return replace(annotation, subjects=subjects, observed=Observed(annotation.observed.frames, remaining), **codes)
 
@@ -309,7 +309,7 @@ def add_observed(annotation: Annotation, frames: Intervals, subject: str | None 
     Intervals(start=array([ 0, 20]), stop=array([10, 60]))
     """
     frames = iv.union(iv.clip(frames, 0, annotation.n_frames))
-    if all(iv.overlap(frames, where) == iv.total(frames) for where in _observed_sets(annotation, subject)):
+    if all(iv.overlap(frames, observed_frames) == iv.total(frames) for observed_frames in _observed_sets(annotation, subject)):
         return annotation
     return _change_observed(annotation, lambda observed: iv.union_all([observed, frames]), subject)
 
@@ -319,7 +319,7 @@ def remove_observed(annotation: Annotation, frames: Intervals, subject: str | No
     chosen = np.ones(len(annotation), dtype=bool) if subject is None else annotation.subject == _subject_code(annotation, subject)
     start, stop = annotation.start[chosen], np.maximum(annotation.stop, annotation.start + 1)[chosen]
     removed = iv.difference(iv.union(frames), iv.union(iv.Intervals(start, stop)))
-    if not any(iv.overlap(removed, where) for where in _observed_sets(annotation, subject)):
+    if not any(iv.overlap(removed, observed_frames) for observed_frames in _observed_sets(annotation, subject)):
         return annotation
     return _change_observed(annotation, lambda observed: iv.difference(observed, removed), subject)
 
@@ -337,18 +337,19 @@ def _change_observed(annotation: Annotation, change: Callable[[Intervals], Inter
     observed = annotation.observed
     if subject is None:
         return annotation.with_observed(observed.apply(change))
-    tracks = {track: change(where) if track.subject == subject else where for track, where in observed.tracks.items()}
-    for track, where in {ObservedTrack(): observed.frames, **observed.tracks}.items():
+    tracks = {track: change(frames) if track.subject == subject else frames for track, frames in observed.tracks.items()}
+    for track, frames in {ObservedTrack(): observed.frames, **observed.tracks}.items():
         if track.subject is None and track.target is None:
-            tracks.setdefault(track._replace(subject=subject), change(where))
+            tracks.setdefault(track._replace(subject=subject), change(frames))
     per_subject = [Observed(tracks[key]) for name in annotation.subjects if (key := ObservedTrack(None, name)) in tracks]
     if len(per_subject) == len(annotation.subjects) == len(tracks) and all(other == per_subject[0] for other in per_subject):
         return annotation.with_observed(per_subject[0])
     return annotation.with_observed(Observed(observed.frames, tracks))
 
 
-def _observe(annotation: Annotation, start: int, stop: int) -> Annotation:
-    return add_observed(annotation, iv.intervals([start], [stop]))
+def _observe(annotation: Annotation, start: int, stop: int, subject: str | None = None) -> Annotation:
+    """Mark the frames of a bout as observed, for its subject only: what others did meanwhile is not known."""
+    return add_observed(annotation, iv.intervals([start], [stop]), subject or None)
 
 
 @dataclass(frozen=True)

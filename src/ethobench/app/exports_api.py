@@ -89,7 +89,7 @@ class ExportsApi:
         index, options = request.path_params["recording"], ClipRequest.parse(body)
         indices = range(len(self.project.recordings)) if options.all_recordings else [index]
         recordings = [self._recording(i, options.tracks) for i in indices]
-        recordings = [recording for recording in recordings if recording.annotations or options.what == "overlay"]
+        recordings = [recording for recording in recordings if recording.annotations or options.kind == "overlay"]
         if not recordings:
             raise NotFoundError(f"{', '.join(options.tracks)!r} has annotated none of these recordings")
         return self.jobs.start(lambda folder: options.write(recordings, folder, self.project.name)).payload()
@@ -159,7 +159,7 @@ class ExportsApi:
 class ClipRequest:
     """What the page wants to export."""
 
-    what: str
+    kind: str
     tracks: tuple[str, ...]
     behavior: str | None
     bout: dict[str, Any]
@@ -172,26 +172,26 @@ class ClipRequest:
     @classmethod
     def parse(cls, body: dict[str, Any]) -> ClipRequest:
         """Validate the body of a request."""
-        what, tracks = body.get("what"), body.get("tracks", [body.get("track")])
-        if what not in KINDS:
-            raise EthobenchError(f"what must be one of {', '.join(KINDS)}, got {what!r}")
+        kind, tracks = body.get("what"), body.get("tracks", [body.get("track")])
+        if kind not in KINDS:
+            raise EthobenchError(f"what must be one of {', '.join(KINDS)}, got {kind!r}")
         if not isinstance(tracks, list) or not all(isinstance(name, str) for name in tracks):
             raise EthobenchError("the tracks must be names")
         behavior, bout = body.get("behavior"), body.get("bout")
         if behavior is not None and not isinstance(behavior, str):
             raise EthobenchError(f"the behavior must be a name, got {behavior!r}")
-        if what == "bout" and not isinstance(bout, dict):
+        if kind == "bout" and not isinstance(bout, dict):
             raise EthobenchError("no bout is selected")
         margin = body.get("margin", 1.0)
         if not isinstance(margin, int | float) or not 0 <= margin <= 600:
             raise EthobenchError(f"margin must be a number of seconds between 0 and 600, got {margin!r}")
-        default = GRID_SIZE if what == "grid" else MAX_CLIPS
+        default = GRID_SIZE if kind == "grid" else MAX_CLIPS
         max_bouts, camera, height = (_integer(body, *entry) for entry in (("max", default), ("camera", 0), ("height", 720)))
         style = ClipStyle(
             poses=body.get("poses") is True, labels=body.get("labels") is not False, time=body.get("time") is not False, height=height
         )
         return cls(
-            str(what),
+            str(kind),
             tuple(tracks),
             behavior,
             bout if isinstance(bout, dict) else {},
@@ -199,25 +199,25 @@ class ClipRequest:
             min(max(max_bouts, 1), MAX_CLIPS),
             camera,
             style,
-            body.get("all") is True and what in ("clips", "grid"),
+            body.get("all") is True and kind in ("clips", "grid"),
         )
 
     def write(self, recordings: list[Recording], folder: Path, project: str) -> JobResult:
         """Write the files; several are packed into one ZIP file."""
         first = recordings[0]
         stem = file_stem(first.id if len(recordings) == 1 else project)
-        if self.what == "overlay":
+        if self.kind == "overlay":
             path = folder / "overlay.mp4"
             summary = write_overlay(first, path, style=self.style, camera=self.camera)
             return JobResult(path, f"{stem}.overlay.mp4", summary.notes)
-        if self.what == "bout":
+        if self.kind == "bout":
             path = folder / "bout.mp4"
             summary = write_clip(self._bout(first), path, margin=self.margin, style=self.style, camera=self.camera)
             return JobResult(path, f"{stem}.{self._bout(first).start}.mp4", summary.notes)
         bouts = select_bouts(recordings, None if self.behavior is None else [self.behavior], max_bouts=self.max_bouts)
         options: dict[str, Any] = {"margin": self.margin, "style": self.style, "camera": self.camera}
-        write = write_grids if self.what == "grid" else write_clips
-        return _packed(write(bouts, folder / "clips", **options), folder, f"{stem}.{self.what}")
+        write = write_grids if self.kind == "grid" else write_clips
+        return _packed(write(bouts, folder / "clips", **options), folder, f"{stem}.{self.kind}")
 
     def _bout(self, recording: Recording) -> SelectedBout:
         """Find the selected bout, so that nothing is exported that is not in the track."""

@@ -206,8 +206,8 @@ def moment_payload(recording: OpenRecording, frame: int) -> dict[str, list[dict[
         )
         observed_before = iv.covered_before(a.observed.of_any(), [frame, frame + 1])
         bouts = [
-            {"start": int(a.start[i]), "stop": int(a.stop[i]), "behavior": int(a.behavior[i]), "subject": who, "target": whom}
-            for i, who, whom in zip(rows, a.names(a.subject[rows]), a.names(a.target[rows]), strict=True)
+            {"start": int(a.start[i]), "stop": int(a.stop[i]), "behavior": int(a.behavior[i]), "subject": subject, "target": target}
+            for i, subject, target in zip(rows, a.names(a.subject[rows]), a.names(a.target[rows]), strict=True)
         ]
         bouts_by_track[track.name] = bouts if bouts or observed_before[1] > observed_before[0] else None
     return bouts_by_track

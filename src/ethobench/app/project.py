@@ -270,8 +270,10 @@ class Project:
                 if history.revision or history.watches:
                     a = history.annotation
                     subjects = recording.subjects if any(track.subject is not None for track in a.observed.tracks) else (None,)
-                    observed = [(who, iv.total(a.observed.of_all(a.ethogram.names, who)) / recording.n_frames) for who in subjects]
-                    shares = ", ".join(f"{f'{who} ' if who else ''}{int(share * 1000) / 10:g} %" for who, share in observed)
+                    observed = [
+                        (subject, iv.total(a.observed.of_all(a.ethogram.names, subject)) / recording.n_frames) for subject in subjects
+                    ]
+                    shares = ", ".join(f"{f'{subject} ' if subject else ''}{int(share * 1000) / 10:g} %" for subject, share in observed)
                     lines.append(f"{recording.recording.id}, {name}: bouts: {len(a)}, observed: {shares}")
         return lines
 

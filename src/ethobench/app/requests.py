@@ -25,12 +25,12 @@ class TooLargeError(EthobenchError):
     """The request is larger than the viewer accepts."""
 
 
-def failure(error: Exception, what: str) -> Response:
+def failure(error: Exception, description: str) -> Response:
     """Return the response to a request that failed."""
     if isinstance(error, TimeoutError):  # a subclass of OSError
-        return JSONResponse({"error": f"{what}: the request was not complete within {BODY_SECONDS:g} s"}, 408)
+        return JSONResponse({"error": f"{description}: the request was not complete within {BODY_SECONDS:g} s"}, 408)
     if isinstance(error, OSError):
-        return JSONResponse({"error": f"{what}: {error.strerror or error}"}, 500)
+        return JSONResponse({"error": f"{description}: {error.strerror or error}"}, 500)
     statuses = {HiddenError: 403, NotFoundError: 404, MismatchError: 409, TooLargeError: 413}
     status = next((status for kind, status in statuses.items() if isinstance(error, kind)), 400)
     return JSONResponse({"error": str(error)}, status)

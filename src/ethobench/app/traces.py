@@ -70,9 +70,9 @@ def motion_lane(energy: Floats) -> Lane:
 def _movement(poses: Poses, rate: float) -> tuple[Floats, tuple[str, ...], list[tuple[str, list[int]]]]:
     centers = _centers(poses)
     columns, names = [], []
-    for a, who in enumerate(poses.individuals):
+    for a, name in enumerate(poses.individuals):
         columns.append(_speed(poses, a) * rate)
-        names.append(f"{who} speed")
+        names.append(f"{name} speed")
     groups = [("speed", list(range(len(columns))))]
     pairs = list(combinations(range(len(poses.individuals)), 2))[:3]
     if pairs:

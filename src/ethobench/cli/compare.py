@@ -220,18 +220,20 @@ def _count_text(count: Mapping[str, int]) -> str:
 def _print_measure(result: Comparison, measure: str, *, wide: bool) -> None:
     rows = [row for row in result["rows"] if row["measure"] == measure]
     strata = list(rows[0].get("by", {}))
-    several = len(result["groups"]) > 2
+    has_several_groups = len(result["groups"]) > 2
     has_model = "relative_width" in rows[0]["pairs"][0]
     has_mixed = any("mixed_model" in pair for row in rows for pair in row["pairs"])
     scale = 100.0 if measure in PERCENT else 1.0
-    headers = [*strata, "behavior", *(["groups"] if several else result["groups"]), "difference"]
+    headers = [*strata, "behavior", *(["groups"] if has_several_groups else result["groups"]), "difference"]
     shows_effect = wide or not (has_model or has_mixed)
     headers += ["ratio", *(["g"] if shows_effect else []), *(["width"] if has_model else []), *(["mixed model"] if has_mixed else []), "p"]
     cells = []
     for row in rows:
         for pair in row["pairs"]:
             means = (
-                [f"{pair['groups'][1]} - {pair['groups'][0]}"] if several else [_mean(row["groups"][g], scale) for g in result["groups"]]
+                [f"{pair['groups'][1]} - {pair['groups'][0]}"]
+                if has_several_groups
+                else [_mean(row["groups"][g], scale) for g in result["groups"]]
             )
             cells.append(
                 [
@@ -247,7 +249,7 @@ def _print_measure(result: Comparison, measure: str, *, wide: bool) -> None:
                 ]
             )
     print_table(headers, cells, title=f"{UNITS[measure]}", wide=wide, n_groups=len(strata))
-    if several:
+    if has_several_groups:
         _print_means(result, rows, scale, wide=wide)
 
 

@@ -218,7 +218,7 @@ class Request:
             if self.model in (None, job.model) and self.dataset in (None, job.dataset):
                 suite = "ethobench" if "ethobench" in stored["suites"] else job.suites[0]
                 states.setdefault((job.model, job.dataset, str(job.setting)), []).append(stored["suites"][suite]["state"])
-        full = {key: several for key, several in states.items() if key[2] == FULL} or states
+        full = {key: stored_states for key, stored_states in states.items() if key[2] == FULL} or states
         if len(full) != 1:
             matches = "; ".join(f"--model {model} --dataset {dataset}" for model, dataset, _ in full) or "none fits"
             raise EthobenchError(f"{self.paths[0]}: choose one model and dataset: {matches}")
@@ -264,12 +264,12 @@ class Request:
         if not recordings:
             raise EthobenchError(f"{', '.join(map(str, self.paths))}: no poses, so there is no path to draw")
         chosen = self._chosen(recordings)
-        where = {"individual": self.individual, "keypoint": self.keypoint}
-        path = tables.position_table(chosen, **where)
+        selection = {"individual": self.individual, "keypoint": self.keypoint}
+        path = tables.position_table(chosen, **selection)
         self.table = [{"frame": k, "x": x, "y": y} for k, (x, y) in enumerate(zip(path["x"].tolist(), path["y"].tolist(), strict=True))]
         if self.kind == "trajectory":
-            return chosen, {**where, "behaviors": self.behaviors, "annotator": self._annotator}
-        return chosen, where
+            return chosen, {**selection, "behaviors": self.behaviors, "annotator": self._annotator}
+        return chosen, selection
 
     def _groups(self) -> tuple[Any, dict[str, Any]]:
         from ethobench.analysis.groups import compare_groups

@@ -144,7 +144,9 @@ class Dataset:
         names : mapping of str to str
             Old name to new name; unknown old names are ignored.
         """
-        recordings = tuple(r.copy(annotations={who: a.rename_existing(names) for who, a in r.annotations.items()}) for r in self.recordings)
+        recordings = tuple(
+            r.copy(annotations={annotator: a.rename_existing(names) for annotator, a in r.annotations.items()}) for r in self.recordings
+        )
         ethogram = self.ethogram.rename({old: new for old, new in names.items() if old in self.ethogram})
         return replace(self, recordings=recordings, ethogram=ethogram)
 

@@ -73,7 +73,7 @@ class Observed:
         if subject is None:
             pairs = {(t.subject, t.target) for t in self.tracks if t.behavior in (behavior, None) and t.subject is not None}
             if pairs:
-                return _intersection_all([self.of(behavior, who, whom) for who, whom in sorted(pairs, key=str)])
+                return _intersection_all([self.of(behavior, performer, receiver) for performer, receiver in sorted(pairs, key=str)])
         return self.frames
 
     def of_all(self, behaviors: Iterable[str], subject: str | None = None) -> Intervals:

@@ -498,8 +498,8 @@ def _merge(group: Group, names: AnnotatorNames, rate: float | None, notes: list[
     annotations = named_annotations(group.items, names)
     stated = {names[id(item), annotator] for item in group.items if item.length_stated for annotator in item.annotations}
     on_clock = {name: a for name, a in annotations.items() if a.rate == timed.rate}
-    equal, more = equalize_lengths(on_clock, group.name, n_frames=n_frames, stated=stated)
-    notes += more
+    equal, more_notes = equalize_lengths(on_clock, group.name, n_frames=n_frames, stated=stated)
+    notes += more_notes
     default_individuals = {n for item in group.items if item.recording is not None for n in (item.recording.id, recording_name(item.path))}
     return main.copy(
         id=group.name,

@@ -189,12 +189,12 @@ def _items(scan: Scan, path: Path, rate: float | None, detector: _Detector, opti
         return items
     chosen = options_for(reader, options)
     entries = entries_with(reader, path, chosen) if reader.multiple_recordings else [path.stem]
-    several = len(entries) > 1
+    has_several_entries = len(entries) > 1
     scan.n_recordings[path] = len(entries)
     return [
-        Item(0, path, name, _not_loaded(path, entry, reader, chosen), i, named_inside=several, options=chosen)
+        Item(0, path, name, _not_loaded(path, entry, reader, chosen), i, named_inside=has_several_entries, options=chosen)
         for i, entry in enumerate(entries)
-        for name in [entry if several else recording_name(path)]
+        for name in [entry if has_several_entries else recording_name(path)]
     ]
 
 

@@ -225,22 +225,24 @@ class StudyLists:
         annotated = tuple(dict.fromkeys(name for a in annotations.values() for name in a.subjects))
         combined: dict[str, tuple[str, list[Track]]] = {}
         for location, annotator, tracks in rows:
-            where, listed = stated[0] if tracks is None else (location, tracks)
-            combined.setdefault(annotator, (where, []))[1].extend(listed)
+            source, listed = stated[0] if tracks is None else (location, tracks)
+            combined.setdefault(annotator, (source, []))[1].extend(listed)
         problems: dict[tuple[str, str], None] = {}
         notes: dict[Note, None] = {}
         for annotator, (location, listed_by) in combined.items():
-            labeled, wrong, more = LabeledList.resolve(location, listed_by, tracked, annotated)
+            labeled, wrong, list_notes = LabeledList.resolve(location, listed_by, tracked, annotated)
             self.lists.setdefault(recording, {})[annotator] = labeled
             problems |= dict.fromkeys((location, message) for message in wrong)
-            notes |= dict.fromkeys(more)
+            notes |= dict.fromkeys(list_notes)
         for problem in problems:
             self.add_problem(*problem)
         return list(notes)
 
     def rename(self, *mappings: Mapping[str, str]) -> None:
         """Rename behaviors in all lists, old name to new name, by one mapping after the other."""
-        self.lists = {name: {who: one.rename(*mappings) for who, one in lists.items()} for name, lists in self.lists.items()}
+        self.lists = {
+            name: {annotator: labeled.rename(*mappings) for annotator, labeled in lists.items()} for name, lists in self.lists.items()
+        }
 
     def extend(self, ethogram: Ethogram, recordings: Iterable[Recording]) -> Ethogram:
         """Return the ethogram with behaviors that were labeled but never occur; a note of the recording names each."""

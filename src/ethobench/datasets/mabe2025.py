@@ -138,21 +138,21 @@ def _select_labs(path: Path, table: Table, labs: str | list[str] | None) -> list
 def _recording(folder: Path, split: str, table: Table, row: int) -> tuple[Recording, dict[str, Path]]:
     """Return the recording of one row of the metadata, and the files that it should have by kind."""
     cells = dict(zip(table.header, table.rows[row], strict=True))
-    where = f"row {table.row_numbers[row]}"
+    location = f"row {table.row_numbers[row]}"
     video, lab = id_text(cells["video_id"]), cells[LAB].strip()
     for column, name in (("video_id", video), (LAB, lab)):
         if not name or "/" in name or "\\" in name or name.startswith("."):
-            raise FormatError(table.path, f"{column} {name!r} cannot be the name of a file or folder", where)
+            raise FormatError(table.path, f"{column} {name!r} cannot be the name of a file or folder", location)
     rate = _number(cells["frames_per_second"])
     if rate is None or not rate > 0:
-        raise FormatError(table.path, f"frames_per_second {cells['frames_per_second']!r} is not a frame rate", where)
+        raise FormatError(table.path, f"frames_per_second {cells['frames_per_second']!r} is not a frame rate", location)
     tracking = folder / f"{split}_tracking" / lab / f"{video}.parquet"
     labels = folder / f"{split}_annotation" / lab / f"{video}.parquet"
     try:
         tracks = parse_labeled(cells.get(LABELED, ""), LABELED)
         parts = [str(name) for name in json.loads(cells.get(PARTS) or "[]")]
     except (EthobenchError, ValueError) as error:
-        raise FormatError(table.path, str(error), where) from None
+        raise FormatError(table.path, str(error), location) from None
     mice = {f"mouse{k}" for k in range(1, MAX_MICE + 1) if any(cells.get(f"mouse{k}_{field}") for field in MOUSE_FIELDS)}
     mice |= {name for track in tracks for name in (track.subject, track.target) if name}
     subjects = tuple(sorted(mice))

@@ -172,8 +172,8 @@ def _with_zones(
             errors.setdefault(tuple(zone for zone in zones if zone.recording in ("", recording.id)), []).append(error)
             fields = []
         with_zones.append(recording.copy(metadata={**recording.metadata, "zones": fields}) if fields else recording)
-    for several in errors.values():
-        problems.add(ZONES, f"{several[0]}{f' ({len(several)} recordings)' if len(several) > 1 else ''}")
+    for same_errors in errors.values():
+        problems.add(ZONES, f"{same_errors[0]}{f' ({len(same_errors)} recordings)' if len(same_errors) > 1 else ''}")
     return with_zones
 
 

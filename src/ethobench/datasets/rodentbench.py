@@ -93,7 +93,7 @@ class Rodentbench(Family):
             listed = load_manifest(folder / MANIFEST)
             recordings, digest = listed.recordings, listed.version
             recordings = tuple(
-                r.copy(annotations={who: _with_labels_of(a, source, ethogram, r.id) for who, a in r.annotations.items()})
+                r.copy(annotations={annotator: _with_labels_of(a, source, ethogram, r.id) for annotator, a in r.annotations.items()})
                 for r in recordings
             )
         else:
@@ -181,12 +181,12 @@ def _read_folders(folder: Path, source: Source, ethogram: Ethogram) -> tuple[tup
         if video is not None:
             digest.update(content_hash(video, cache).encode())
         length = max(int((seconds or 0) * source.rate), *(a.n_frames for a in group.values()))
-        extended = {who: a.extend(length) for who, a in group.items()}
+        extended = {rater: a.extend(length) for rater, a in group.items()}
         recordings.append(Recording(name, rate=source.rate, n_frames=length, annotations=extended, video=video))
     return tuple(recordings), digest.hexdigest()
 
 
-def _with_labels_of(annotation: Annotation, source: Source, ethogram: Ethogram, where: str) -> Annotation:
+def _with_labels_of(annotation: Annotation, source: Source, ethogram: Ethogram, recording_id: str) -> Annotation:
     """Rename labels to those of the dataset, and resample to its frame rate."""
     labels = {name.lower(): name for name in source.labels}
     names = {}
@@ -196,7 +196,7 @@ def _with_labels_of(annotation: Annotation, source: Source, ethogram: Ethogram, 
     used = {annotation.ethogram[int(code)].name for code in set(annotation.behavior.tolist())}
     unknown = sorted(name for name in used if not names[name])
     if unknown:
-        raise NotFoundError(f"{where}: {', '.join(map(repr, unknown))} is not one of {', '.join(source.labels)}")
+        raise NotFoundError(f"{recording_id}: {', '.join(map(repr, unknown))} is not one of {', '.join(source.labels)}")
     kept = annotation.restrict([name for name in annotation.ethogram.names if names[name]])
     renamed = kept.rename({name: new for name, new in names.items() if new and new != name}).with_ethogram(ethogram)
     return renamed if renamed.rate == source.rate else renamed.resample(source.rate)
@@ -206,7 +206,7 @@ def _shortened(recording: Recording, seconds: float) -> Recording:
     if recording.rate is None or recording.n_frames is None:
         return recording
     length = int(seconds * recording.rate)
-    cropped = {who: a.crop(0, min(length, a.n_frames)) for who, a in recording.annotations.items()}
+    cropped = {annotator: a.crop(0, min(length, a.n_frames)) for annotator, a in recording.annotations.items()}
     signals = partial(_first_frames, recording, length) if recording.has_signals else None
     return recording.copy(n_frames=min(length, recording.n_frames), annotations=cropped, signals=signals)
 

@@ -269,7 +269,7 @@ def _name_by_subject(scan: Scan, guesses: list[str]) -> None:
 
 def _of_subject(item: Item, recording: Recording, subject: str, name: str) -> Item:
     """Return an item with only the bouts of one subject."""
-    annotations = {who: a.select_subject(subject) for who, a in item.annotations.items() if subject in a.subjects}
+    annotations = {annotator: a.select_subject(subject) for annotator, a in item.annotations.items() if subject in a.subjects}
     return replace(item, name=name, recording=recording.copy(annotations=annotations), named_inside=False, subject=subject)
 
 

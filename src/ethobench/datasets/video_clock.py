@@ -97,8 +97,8 @@ def with_video_clock(recording: Recording) -> Recording:
         return recording.copy(rate=clock.rate) if clock.is_as_long_as(recording.n_frames) else recording
     rate, annotations = recording.rate or clock.rate, {}
     for name, annotation in recording.annotations.items():
-        annotations[name], more = fit_to_video(annotation, clock, name)
-        notes += more
+        annotations[name], more_notes = fit_to_video(annotation, clock, name)
+        notes += more_notes
     length = max([clock.frames_at(rate), *(a.n_frames for a in annotations.values() if a.rate == rate)])
     return recording.copy(rate=rate, n_frames=length, annotations=annotations, notes=(*recording.notes, *notes))
 

@@ -110,8 +110,8 @@ class Zone:
         if not polygon.is_valid and polygon.convex_hull.area > 0:
             reason = str(shapely.is_valid_reason(polygon))
             at = re.search(r"\[(\S+) (\S+?)[ \]]", reason)
-            where = f" at ({float(at[1]):g}, {float(at[2]):g})" if at else ""
-            raise ParameterError(f"zone {self.name!r} crosses itself{where}; list its corners in order around the border")
+            location = f" at ({float(at[1]):g}, {float(at[2]):g})" if at else ""
+            raise ParameterError(f"zone {self.name!r} crosses itself{location}; list its corners in order around the border")
 
     @property
     def area(self) -> float:
@@ -140,9 +140,9 @@ class Zone:
         if self.unit == "px":
             return 1.0
         if pixels_per_cm is None:
-            where = f" of recording {self.recording!r}" if self.recording else ""
+            location = f" of recording {self.recording!r}" if self.recording else ""
             raise MismatchError(
-                f"zone {self.name!r}{where} is in cm, but the scale is not known; add a column pixels_per_cm to recordings.csv"
+                f"zone {self.name!r}{location} is in cm, but the scale is not known; add a column pixels_per_cm to recordings.csv"
             )
         return pixels_per_cm
 
@@ -330,13 +330,13 @@ def _check_arena(recording: Recording, zones: Sequence[Zone]) -> None:
     per_cm = pixels_per_cm(recording)
     shapes = {zone.name: zone.geometry(zone.scale(per_cm)) for zone in zones}
     width, height = recording.metadata.get("width"), recording.metadata.get("height")
-    frame, what = shapes.get(ARENA), "the zone 'arena'"
+    frame, frame_name = shapes.get(ARENA), "the zone 'arena'"
     if frame is None and isinstance(width, (int, float)) and isinstance(height, (int, float)):
-        frame, what = shapely.box(0, 0, width, height), f"the image of {width:g} x {height:g} pixels"
+        frame, frame_name = shapely.box(0, 0, width, height), f"the image of {width:g} x {height:g} pixels"
     for name, shape in shapes.items():
         if frame is not None and not shape.intersects(frame):
             x0, y0, x1, y1 = shape.bounds
             raise MismatchError(
-                f"zone {name!r} (x {x0:g} to {x1:g}, y {y0:g} to {y1:g} pixels) is outside {what} of recording {recording.id!r}; "
+                f"zone {name!r} (x {x0:g} to {x1:g}, y {y0:g} to {y1:g} pixels) is outside {frame_name} of recording {recording.id!r}; "
                 "are its coordinates in another unit, or of another camera?"
             )

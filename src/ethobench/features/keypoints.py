@@ -168,7 +168,7 @@ class KeypointMap:
         renamed = [f"{recorded} as {name}" for name, recorded in self.read.items() if recorded != name]
         estimated = [f"{name} from {' and '.join(recorded)}" for name, recorded in self.estimated.items()]
         lists = {"read": renamed, "estimated": estimated, "missing": self.missing, "not used": self.unused}
-        return tuple(Note(f"keypoints {what}: {', '.join(names)}") for what, names in lists.items() if names)
+        return tuple(Note(f"keypoints {problem}: {', '.join(names)}") for problem, names in lists.items() if names)
 
     def apply(self, poses: Poses) -> Poses:
         """Return poses with the keypoints of the model, in its order; NaN where one is missing."""

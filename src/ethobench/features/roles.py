@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from ethobench.features.filters import resample
 from ethobench.features.frame_features import resample_features
 from ethobench.features.keypoints import ROLES, SUBSTITUTES, assign_roles
 from ethobench.features.missing_data import MIN_CONFIDENCE, Array, nan_mean, valid_positions, zeros_are_missing
+
+AnyRecording = TypeVar("AnyRecording", bound=Recording)
 
 SCALE = "pixels_per_cm"
 """Metadata of a recording: pixels per cm."""
@@ -163,7 +165,7 @@ class RoleInputs:
         estimated = [role for role, value in zip(ROLES, available, strict=True) if value == ESTIMATED]
         missing = [role for role, value in zip(ROLES, available, strict=True) if value == 0]
         notes += [
-            Note(f"body parts {what}: {', '.join(names)}") for what, names in (("estimated", estimated), ("missing", missing)) if names
+            Note(f"body parts {state}: {', '.join(names)}") for state, names in (("estimated", estimated), ("missing", missing)) if names
         ]
         rate = float(recording.rate or self.rate)
         if abs(rate - self.rate) > 1e-6 * rate:
@@ -199,7 +201,7 @@ class RoleInputs:
                 positions[:, number] = frame[:, source[0]] if len(source) == 1 else frame[:, source].mean(axis=1)
         return positions / length
 
-    def with_animals(self, recording: Recording) -> Recording:
+    def with_animals(self, recording: AnyRecording) -> AnyRecording:
         """Return a converted recording for a model that does not tell which animal acts.
 
         Animals keep their names if those of the training recordings are the same. Otherwise they are numbered, and at least three, of
@@ -324,8 +326,8 @@ def _by_role(poses: Poses, keypoints: Mapping[str, Keypoint] | None) -> tuple[Ar
 def _body_length(positions: Array, available: Sequence[float]) -> float:
     """Return the median distance from tail base to nose, measured between other parts where these are missing."""
     measured = {role: k for k, (role, value) in enumerate(zip(ROLES, available, strict=True)) if value == MEASURED}
-    front = next(((measured[role], where) for role, where in FRONT if role in measured), None)
-    rear = next(((measured[role], where) for role, where in REAR if role in measured), None)
+    front = next(((measured[role], position) for role, position in FRONT if role in measured), None)
+    rear = next(((measured[role], position) for role, position in REAR if role in measured), None)
     if front and rear and front[0] != rear[0]:
         distance = np.linalg.norm(positions[:, :, front[0]] - positions[:, :, rear[0]], axis=-1) / abs(front[1] - rear[1] or 1.0)
         distance = distance[np.isfinite(distance) & (distance > 0)]

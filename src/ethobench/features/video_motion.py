@@ -37,13 +37,13 @@ EPSILON = 1e-6
 NAMES = (
     *(f"speed_{lag:g}s" for lag in SPEED_LAGS),
     *("area", "area_change", "contrast", "elongation", "length", "bimodality", "turning", "wall_distance", "picture_change"),
-    *(f"change_{lag:g}s_{where}" for lag in LAGS for where in ("mean", "inner", "outer", "most_quarter", "least_quarter")),
+    *(f"change_{lag:g}s_{region}" for lag in LAGS for region in ("mean", "inner", "outer", "most_quarter", "least_quarter")),
     *(
-        f"flow_{what}"
-        for what in ("mean", "deviation", "maximum", "coherence", "divergence", "curl", "along", "across", "forward", "sideward")
+        f"flow_{statistic}"
+        for statistic in ("mean", "deviation", "maximum", "coherence", "divergence", "curl", "along", "across", "forward", "sideward")
     ),
     *(f"flow_quarter{i + 1}" for i in range(4)),
-    *(f"coarse_flow_{what}" for what in ("mean", "maximum", "divergence")),
+    *(f"coarse_flow_{statistic}" for statistic in ("mean", "maximum", "divergence")),
     *(f"ring{i + 1}" for i in range(3)),
     *(f"edges{i + 1}" for i in range(BINS)),
     "edge_energy",

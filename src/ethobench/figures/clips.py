@@ -421,8 +421,8 @@ class _Grid:
             draw.text((CELL_GAP + 22, self.title / 2), fit_text(text, 16, self.size[0] - 40), INK, font_for(text, 16), anchor="lm")
         for k, bout in enumerate(self.bouts if self.caption else []):
             x, y = self._corner(k)
-            who = f" · {bout.subject}" if bout.subject else ""
-            text = f"{clock_text(bout.start / bout.rate, 1)}{who} · {bout.recording.id}"
+            subject_text = f" · {bout.subject}" if bout.subject else ""
+            text = f"{clock_text(bout.start / bout.rate, 1)}{subject_text} · {bout.recording.id}"
             text = fit_text(text, self.font_size, self.cell[0] - 2 * PADDING)
             at = (x + PADDING, y + self.cell[1] + self.caption / 2)
             draw.text(at, text, (176, 183, 191), font_for(text, self.font_size), anchor="lm")

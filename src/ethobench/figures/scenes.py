@@ -294,9 +294,9 @@ class Scene:
         n = SUPERSAMPLING
         layer = Image.new("RGBA", tuple((n * (high - low)).tolist()))
         draw = ImageDraw.Draw(layer)
-        for who in range(len(poses.individuals)):
-            color = rgb(ANIMALS[who % len(ANIMALS)])
-            at = [tuple(((point - low) * n).tolist()) if ok else () for point, ok in zip(points[who], inside[who], strict=True)]
+        for animal in range(len(poses.individuals)):
+            color = rgb(ANIMALS[animal % len(ANIMALS)])
+            at = [tuple(((point - low) * n).tolist()) if ok else () for point, ok in zip(points[animal], inside[animal], strict=True)]
             for a, b in self._bones:
                 if at[a] and at[b]:
                     draw.line([at[a], at[b]], (*color, 215), width=max(round(radius * n * 0.9), 1))
@@ -338,8 +338,8 @@ class Scene:
             a = lane.annotation
             for i in lane.between(frame, frame + 1)[:MAX_LABELS]:
                 behavior, target = a.ethogram[int(a.behavior[i])].name, a.names(a.target[[i]])[0]
-                who = lane.subject + (f" → {target}" if target else "")
-                text = " · ".join(text for text in (lane.annotator if len(self.annotations) > 1 else "", who, behavior) if text)
+                animals = lane.subject + (f" → {target}" if target else "")
+                text = " · ".join(text for text in (lane.annotator if len(self.annotations) > 1 else "", animals, behavior) if text)
                 rows.append((self.colors.get(behavior, MUTED), text))
         if not rows:
             return

@@ -66,13 +66,13 @@ class Anipose(Format):
                 (values,), notes = pose_arrays.on_frames(path, frames, values, first_row=table.first_row)
         spread = dict(zip(numbers, values.T, strict=True))
         used = [name for name in spread if name in columns]
-        poses, more = pose_arrays.poses_of_columns(
+        poses, more_notes = pose_arrays.poses_of_columns(
             path, [columns[name] for name in used], np.stack([spread[n] for n in used], axis=1), rate
         )
         extra_columns = {name: spread[name] for name in spread if name not in columns and name != "fnum"}
-        more += ignored_columns([header[i] for i in unknown])
+        more_notes += ignored_columns([header[i] for i in unknown])
         metadata = {"source_software": "Anipose", "columns": extra_columns}
-        return [pose_arrays.pose_recording(path, poses, [*notes, *more], metadata)]
+        return [pose_arrays.pose_recording(path, poses, [*notes, *more_notes], metadata)]
 
 
 def _keypoints(header: list[str]) -> list[str]:

@@ -164,14 +164,14 @@ def _parse_channel_line(path: Path, file: _File, line: str, number: int) -> None
 def _recording(path: Path, file: _File, channel: str, rate: float, requested_rate: float | None, first_notes: list[Note]) -> Recording:
     notes = [*first_notes, *file.notes]
     scale = rate if file.in_seconds else 1.0
-    everything = [row for rows in file.channels.values() for row in rows]
+    all_rows = [row for rows in file.channels.values() for row in rows]
     first = file.fields.get("start frame", np.round(file.fields.get("start time", 1 / rate) * rate))
     last = file.fields.get("stop frame", np.round(file.fields.get("stop time", 0) * rate))
-    base = 0 if first < 1 or any(row.start * scale < 1 - TOLERANCE for row in everything) else 1
+    base = 0 if first < 1 or any(row.start * scale < 1 - TOLERANCE for row in all_rows) else 1
     if base == 0:
         notes.append(Note("bouts begin at 0, so frames are counted from 0, not from 1 as in BENTO", code="frames-from-zero"))
-    longer = np.array([(row.duration - (row.stop - row.start)) * scale for row in everything])
-    ends = bool(everything) and bool((np.abs(longer) < TOLERANCE).mean() > 0.5)
+    longer = np.array([(row.duration - (row.stop - row.start)) * scale for row in all_rows])
+    ends = bool(all_rows) and bool((np.abs(longer) < TOLERANCE).mean() > 0.5)
     if ends:
         message = "Duration is stop - start, so the stop is read as the end of the bout, not as its last frame"
         notes.append(Note(message, code="exclusive-stop"))
@@ -185,11 +185,11 @@ def _recording(path: Path, file: _File, channel: str, rate: float, requested_rat
         end = max([length or 0, *(int(np.floor(stop + 0.5)) for stop in table.stop)])
         observed = Observed(iv.intervals([int(first) - 1], [end]))
     ethogram = Ethogram(file.behaviors, guess_background(file.behaviors))
-    annotation, more = table.to_annotation(ethogram, rate, seconds=False, n_frames=length, observed=observed)
+    annotation, more_notes = table.to_annotation(ethogram, rate, seconds=False, n_frames=length, observed=observed)
     annotation, last_notes = at_rate(annotation, requested_rate)
     name = path.stem if len(file.channels) == 1 else f"{path.stem}/{channel}"
     metadata = {"channel": channel, **({"movies": file.movies} if file.movies else {})}
-    notes += [*more, *last_notes]
+    notes += [*more_notes, *last_notes]
     return Recording(
         name,
         individual=path.stem,

@@ -275,8 +275,8 @@ def _project_of(recordings: Sequence[Recording]) -> tuple[dict[str, Any], list[N
         notes.append(Note(message, code="changed-type"))
     observations = {}
     for recording, annotation in zip(recordings, annotations, strict=True):
-        observations[recording.id], more = _observation(recording, annotation, points)
-        notes += more
+        observations[recording.id], more_notes = _observation(recording, annotation, points)
+        notes += more_notes
     subjects = dict.fromkeys(name for a in annotations for name in a.subjects)
     project = {
         "time_format": "hh:mm:ss",
@@ -301,7 +301,7 @@ def _observation(recording: Recording, a: Annotation, points: set[str]) -> tuple
     event_logs.check_rate(TITLE, a.rate)
     events, notes = event_logs.events_of(a, points)
     media, lengths = _media_of(recording, a)
-    interval, more = _interval(recording, a)
+    interval, more_notes = _interval(recording, a)
     date = recording.metadata.get("date")
     fields = {
         "file": {player: media if player == "1" else [] for player in PLAYERS},
@@ -326,7 +326,7 @@ def _observation(recording: Recording, a: Annotation, points: set[str]) -> tuple
             "offset": {"1": 0.0},
         },
     }
-    return fields, notes + more
+    return fields, notes + more_notes
 
 
 def _media_of(recording: Recording, a: Annotation) -> tuple[list[str], list[float]]:

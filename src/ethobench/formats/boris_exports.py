@@ -80,8 +80,8 @@ class BorisTabular(Format):
         points = event_logs.point_behaviors(a for _, a in kept)
         rows = []
         for recording, a in kept:
-            events, more = event_logs.events_of(a, points)
-            notes += more
+            events, more_notes = event_logs.events_of(a, points)
+            notes += more_notes
             observation = observation_cells(recording)
             for e in events:
                 subject = [e.subject or NO_FOCAL_SUBJECT, e.behavior, "", *modifier_cells(e.modifiers, n_modifiers)]
@@ -201,8 +201,8 @@ def _read_tabular(
     if not rows:
         notes.append(Note("no events; the length and the observed period are unknown", code="no-events"))
     observation = event_logs.pair_events(export.table.path, events)
-    annotation, more = observation.to_annotation(ethogram, clock, seconds=not in_images, length=length)
-    return _recording(name, annotation, facts, [*notes, *more], None if in_images else facts.fps)
+    annotation, more_notes = observation.to_annotation(ethogram, clock, seconds=not in_images, length=length)
+    return _recording(name, annotation, facts, [*notes, *more_notes], None if in_images else facts.fps)
 
 
 def _read_aggregated(
@@ -223,8 +223,8 @@ def _read_aggregated(
         start, stop = np.array(times[: len(rows)]), np.array(times[len(rows) :])
         clock, length = facts.clock(rate), facts.length_for(float(np.nanmax(times, initial=0.0)))
     observation = _observation(export, rows, start, stop, points)
-    annotation, more = observation.to_annotation(ethogram, clock, seconds=not in_images, length=length)
-    return _recording(name, annotation, facts, [*notes, *more], None if in_images else facts.fps)
+    annotation, more_notes = observation.to_annotation(ethogram, clock, seconds=not in_images, length=length)
+    return _recording(name, annotation, facts, [*notes, *more_notes], None if in_images else facts.fps)
 
 
 def _observation(export: Export, rows: Sequence[int], start: Times, stop: Times, points: NDArray[np.bool_]) -> Observation:

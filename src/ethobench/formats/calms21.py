@@ -246,12 +246,12 @@ def _recording(path: Path, name: str, records: list[dict[str, Any]], arrays: Map
     for record in records:
         codes = values_of(arrays, record, LABELS)
         if codes is not None:
-            annotation, more = _annotation(path, location, codes, record["metadata"], rate)
+            annotation, more_notes = _annotation(path, location, codes, record["metadata"], rate)
             try:
                 annotations[record["group"]], message = match_length(annotation, n_frames)
             except MismatchError as error:
                 raise FormatError(path, str(error), location) from None
-            notes += [*more, *([Note(message, location, "different-length")] if message else [])]
+            notes += [*more_notes, *([Note(message, location, "different-length")] if message else [])]
     mouse = re.search(r"mouse\d+", name)
     extra = values["features"]
     channels = () if extra is None else tuple(f"feature{i}" for i in range(extra.shape[1]))

@@ -59,8 +59,8 @@ class CaltechAnnotator(Format):
             for start, end, label, line in file.streams[name]:
                 rows.add(start - 1, end if end >= start else start - 2, label, location=f"line {line}")
             labeled = iv.union(iv.intervals([int(s) for s in rows.start], [int(s) for s in rows.stop]))
-            annotation, more = rows.to_annotation(ethogram, clock, seconds=False, n_frames=length, observed=Observed(labeled))
-            more += _coverage_notes(name, rows, labeled, length)
+            annotation, more_notes = rows.to_annotation(ethogram, clock, seconds=False, n_frames=length, observed=Observed(labeled))
+            more_notes += _coverage_notes(name, rows, labeled, length)
             id = path.stem if len(file.streams) == 1 else f"{path.stem}/{name}"
             recordings.append(
                 Recording(
@@ -68,7 +68,7 @@ class CaltechAnnotator(Format):
                     individual=path.stem,
                     annotations={DEFAULT_ANNOTATOR: annotation},
                     metadata={"channel": name},
-                    notes=(*notes, *file.notes, *more),
+                    notes=(*notes, *file.notes, *more_notes),
                     clock_origin=ClockOrigin.ASSUMED,
                 )
             )

@@ -66,9 +66,9 @@ class DeepLabCut(Format):
             return [read_table(path, rate, "DeepLabCut")]
         with hdf5.open_file(path) as file:
             groups = _frames_in(path, file)
-            several = len(groups) > 1
-            selected = select_entries(path, entry, groups if several else [path.stem])
-            return [_read_frame(path, file, name, rate, several) for name in (selected if several else groups)]
+            has_several = len(groups) > 1
+            selected = select_entries(path, entry, groups if has_several else [path.stem])
+            return [_read_frame(path, file, name, rate, has_several) for name in (selected if has_several else groups)]
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         recording = recordings[0]
@@ -157,8 +157,8 @@ def _recording(
         notes.append(Note(f"the index holds images such as {index[0]!r}, not frames; rows are counted in order", code="no-frame-numbers"))
     else:
         (values,), notes = pose_arrays.on_frames(path, frames, values, first_row=first_row)
-    poses, more = pose_arrays.poses_of_columns(path, columns, values, rate)
-    return pose_arrays.pose_recording(path, poses, [*notes, *more], metadata, entry)
+    poses, more_notes = pose_arrays.poses_of_columns(path, columns, values, rate)
+    return pose_arrays.pose_recording(path, poses, [*notes, *more_notes], metadata, entry)
 
 
 def _write_table(recording: Recording, poses: Poses, path: Path) -> list[Note]:
@@ -204,7 +204,7 @@ def _frames_in(path: Path, file: h5py.File) -> list[str]:
     return groups
 
 
-def _read_frame(path: Path, file: h5py.File, name: str, rate: float | None, several: bool) -> Recording:
+def _read_frame(path: Path, file: h5py.File, name: str, rate: float | None, has_several: bool) -> Recording:
     import h5py
 
     group = hdf5.member(path, file, name)
@@ -218,7 +218,7 @@ def _read_frame(path: Path, file: h5py.File, name: str, rate: float | None, seve
     columns = [(label[1] if len(label) == 4 else pose_arrays.ONLY_INDIVIDUAL, label[-2], label[-1].lower()) for label in labels]
     scorers = dict.fromkeys(label[0] for label in labels)
     metadata = {"source_software": "DeepLabCut", "scorer": ", ".join(scorers)}
-    return _recording(path, columns, index, values, rate, metadata, 1, name if several else None)
+    return _recording(path, columns, index, values, rate, metadata, 1, name if has_several else None)
 
 
 def _fixed(path: Path, group: h5py.Group) -> tuple[list[list[str]], list[str], NDArray[Any]]:

@@ -65,11 +65,11 @@ class LabelsCsv(Format):
         table = per_frame.read_frame_table(path, as_text=True)
         chosen, notes = _label_column(table, column)
         clock = clock_of(table, rate)
-        codes, ethogram, more = _decode(table, chosen, behaviors)
+        codes, ethogram, more_notes = _decode(table, chosen, behaviors)
         codes = clock.spread(codes, per_frame.UNOBSERVED)
         annotation = Annotation.from_frames(codes, ethogram, clock.rate, unobserved=codes == per_frame.UNOBSERVED)
         annotation, last = at_rate(annotation, rate)
-        notes = [*table.notes, *notes, *clock.notes, *more, *last]
+        notes = [*table.notes, *notes, *clock.notes, *more_notes, *last]
         return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=tuple(notes), clock_origin=clock.origin)]
 
     def write(self, recordings: Sequence[Recording], path: Path, *, index: str = "time") -> list[Note]:
@@ -124,12 +124,12 @@ class OneHotCsv(Format):
             raise FormatError(path, "a column of a behavior has no name", "header")
         values = np.stack([per_frame.binary(table, c) for c in columns], axis=1)
         annotation, notes = per_frame.annotation_of(clock.spread(values, per_frame.UNOBSERVED), named_ethogram(names), clock.rate)
-        annotation, more = at_rate(annotation, rate)
+        annotation, more_notes = at_rate(annotation, rate)
         return [
             Recording(
                 path.stem,
                 annotations={DEFAULT_ANNOTATOR: annotation},
-                notes=(*table.notes, *clock.notes, *notes, *more),
+                notes=(*table.notes, *clock.notes, *notes, *more_notes),
                 clock_origin=clock.origin,
             ),
         ]

@@ -67,8 +67,10 @@ class LabelsNpy(Format):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         names = None if behaviors is None else per_frame.behavior_names(behaviors)
         convert = {"fields": _from_fields, "columns": _from_columns, "names": _from_names, "codes": _from_codes}[kind]
-        annotation, more = convert(path, array, names, clock)
-        return [Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=(*notes, *more), clock_origin=ClockOrigin.ASSUMED)]
+        annotation, more_notes = convert(path, array, names, clock)
+        return [
+            Recording(path.stem, annotations={DEFAULT_ANNOTATOR: annotation}, notes=(*notes, *more_notes), clock_origin=ClockOrigin.ASSUMED)
+        ]
 
     def write(self, recordings: Sequence[Recording], path: Path, *, layout: str = "named") -> list[Note]:
         annotation = recordings[0].annotation()
@@ -142,8 +144,8 @@ def _from_columns(path: Path, array: NDArray[Any], expected: list[str] | None, r
     if len(names) != table.shape[1]:
         raise FormatError(path, f"{table.shape[1]} columns in the array, but {len(names)} behaviors in behaviors=")
     columns = [_checked(path, np.asarray(table[:, i]), name) for i, name in enumerate(names)]
-    annotation, more = per_frame.annotation_of(np.stack(columns, axis=1), named_ethogram(names), rate)
-    return annotation, notes + more
+    annotation, more_notes = per_frame.annotation_of(np.stack(columns, axis=1), named_ethogram(names), rate)
+    return annotation, notes + more_notes
 
 
 def _from_names(path: Path, array: NDArray[Any], expected: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:

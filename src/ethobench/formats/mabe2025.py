@@ -71,13 +71,13 @@ class Mabe2025(Format):
             )
         recordings = []
         for video in select_entries(path, entry, list(tables)):
-            annotation, more = _annotation(tables[video], clock, _tracks(video, labeled))
+            annotation, more_notes = _annotation(tables[video], clock, _tracks(video, labeled))
             recordings.append(
                 Recording(
                     video,
                     subjects=annotation.subjects,
                     annotations={DEFAULT_ANNOTATOR: annotation},
-                    notes=(*notes, *more),
+                    notes=(*notes, *more_notes),
                     clock_origin=ClockOrigin.ASSUMED,
                 )
             )

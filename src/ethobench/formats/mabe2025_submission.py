@@ -107,8 +107,8 @@ def select_actions(annotation: Annotation, labeled: Sequence[Track] | None = Non
     _check_subjects(a, np.arange(len(a)), video)
     agents = [mouse_name(name) for name in a.names(a.subject)]
     targets = [
-        SELF if not name or mouse_name(name) in (SELF, who) else mouse_name(name)
-        for who, name in zip(agents, a.names(a.target), strict=True)
+        SELF if not name or mouse_name(name) in (SELF, agent_name) else mouse_name(name)
+        for agent_name, name in zip(agents, a.names(a.target), strict=True)
     ]
     actions = a.ethogram.names
     background = a.ethogram.background_name
@@ -180,8 +180,8 @@ def _check_subjects(a: Annotation, indices: IntArray, video: str = "") -> None:
     nameless = indices[a.subject[indices] < 0]
     if nameless.size:
         frame, name = int(a.start[nameless[0]]), a.ethogram[int(a.behavior[nameless[0]])].name
-        where = f"recording {video!r}: " if video else ""
-        raise MismatchError(f"{where}the bout of {name!r} in frame {frame} has no subject; a submission names the agent")
+        prefix = f"recording {video!r}: " if video else ""
+        raise MismatchError(f"{prefix}the bout of {name!r} in frame {frame} has no subject; a submission names the agent")
 
 
 def _exclusive(a: Annotation, indices: IntArray) -> tuple[IntArray, IntArray, IntArray, int]:
@@ -189,8 +189,8 @@ def _exclusive(a: Annotation, indices: IntArray) -> tuple[IntArray, IntArray, In
     start, stop, behavior = a.start[indices], a.stop[indices], a.behavior[indices]
     bounds = iv.boundaries(start, stop)
     first, last = np.searchsorted(bounds, start), np.searchsorted(bounds, stop)
-    several = _several_actions(first, last, behavior, len(bounds) - 1)
-    n_resolved = int(np.diff(bounds)[several].sum())
+    overlaps = _several_actions(first, last, behavior, len(bounds) - 1)
+    n_resolved = int(np.diff(bounds)[overlaps].sum())
     if not n_resolved:
         return start, stop, behavior, 0
     confidence = np.full(len(indices), -1.0) if a.confidence is None else np.nan_to_num(a.confidence[indices], nan=-1.0)

@@ -200,14 +200,14 @@ class _Reader:
         fields = {**self.variables, **(content if isinstance(content, Mapping) else {})}
         stated = _number(fields, RATES)
         rate, notes = (stated, []) if self.rate is None and stated else frames_rate(self.rate)
-        annotation, more = getattr(self, f"_read_{kind}")(content, rate)
+        annotation, more_notes = getattr(self, f"_read_{kind}")(content, rate)
         video = next((text for key, value in fields.items() if normalize_name(key) in VIDEOS and isinstance(text := value, str)), "")
         return Recording(
             name,
             subjects=annotation.subjects,
             annotations={DEFAULT_ANNOTATOR: annotation},
             metadata={"media": [video]} if video else {},
-            notes=(*notes, *more),
+            notes=(*notes, *more_notes),
             clock_origin=ClockOrigin.STATED if stated and self.rate is None else ClockOrigin.ASSUMED,
         )
 
@@ -228,9 +228,9 @@ class _Reader:
                 pairs = np.stack([spans.start + 1, spans.stop], axis=1)
             for start, stop in pairs.tolist():
                 rows.add(start - 1, stop, name, location=name)
-        annotation, more = rows.to_annotation(named_ethogram(list(behaviors)), rate, seconds=False, n_frames=n_frames or None)
+        annotation, more_notes = rows.to_annotation(named_ethogram(list(behaviors)), rate, seconds=False, n_frames=n_frames or None)
         skipped = [n for n in struct if n not in behaviors and normalize_name(n) not in (*RATES, *LENGTHS, *VIDEOS)]
-        return annotation, [*notes, *more, *ignored_columns(skipped, "fields")]
+        return annotation, [*notes, *more_notes, *ignored_columns(skipped, "fields")]
 
     def _pairs(self, name: str, value: Any) -> NDArray[np.float64]:
         numbers = as_numbers(value)
@@ -259,9 +259,9 @@ class _Reader:
             for start, stop in zip(spans.start.tolist(), spans.stop.tolist(), strict=True):
                 rows.add(start, stop, behavior, subject=subject, location=subject)
             tracks[Track(behavior, subject)] = iv.from_mask(np.isfinite(vector))
-        everything = iv.union_all(list(tracks.values()))
+        all_bouts = iv.union_all(list(tracks.values()))
         is_partial = any(iv.total(track) < n_frames for track in tracks.values())
-        observed = Observed(everything, tracks) if is_partial else None
+        observed = Observed(all_bouts, tracks) if is_partial else None
         return rows.to_annotation(Ethogram([behavior]), rate, seconds=False, n_frames=n_frames, observed=observed, subjects=subjects)
 
     def _read_bouts(self, struct: Mapping[str, Any], rate: float) -> tuple[Annotation, list[Note]]:
@@ -286,8 +286,8 @@ class _Reader:
             rows.add(a, b, name.strip() or "unnamed", subject=subject, location=f"bout {number + 1}")
         length = _number({**self.variables, **struct}, LENGTHS)
         ethogram = named_ethogram(list(dict.fromkeys(rows.behavior)))
-        annotation, more = rows.to_annotation(ethogram, rate, seconds=seconds, n_frames=int(length) if length else None)
-        return annotation, [*notes, *more]
+        annotation, more_notes = rows.to_annotation(ethogram, rate, seconds=seconds, n_frames=int(length) if length else None)
+        return annotation, [*notes, *more_notes]
 
     def _read_matrices(self, tables: Mapping[str, NDArray[np.float64]], rate: float) -> tuple[Annotation, list[Note]]:
         rows = BoutRows(self.path)

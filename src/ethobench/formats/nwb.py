@@ -60,10 +60,10 @@ class Nwb(Format):
             content = Content(path, file)
             pose_sets = find_poses(path, content)
             session = _session_name(path, file)
-            several = len(pose_sets) > 1
-            names = select_entries(path, entry, [s.name for s in pose_sets] if several else [session])
-            chosen: list[PoseSet | None] = [s for s in pose_sets if not several or s.name in names] or [None]
-            return [_recording(path, content, s, f"{session}/{s.name}" if s and several else session, rate, label) for s in chosen]
+            has_several_sets = len(pose_sets) > 1
+            names = select_entries(path, entry, [s.name for s in pose_sets] if has_several_sets else [session])
+            chosen: list[PoseSet | None] = [s for s in pose_sets if not has_several_sets or s.name in names] or [None]
+            return [_recording(path, content, s, f"{session}/{s.name}" if s and has_several_sets else session, rate, label) for s in chosen]
 
     def write(self, recordings: Sequence[Recording], path: Path) -> list[Note]:
         return write_session(recordings[0], path)
@@ -80,13 +80,13 @@ def _recording(path: Path, content: Content, poses: PoseSet | None, name: str, r
     notes: list[Note] = []
     signals, begin, length = None, 0.0, None
     if poses is not None:
-        signals, begin, more = poses.to_poses(path, rate)
-        notes += more
+        signals, begin, more_notes = poses.to_poses(path, rate)
+        notes += more_notes
         length = len(signals) if signals.rate else None
     annotations: dict[str, Annotation] = {}
-    for annotator, annotation, more in read_annotations(path, content, rate, label, signals.rate if signals else None, begin, length):
+    for annotator, annotation, more_notes in read_annotations(path, content, rate, label, signals.rate if signals else None, begin, length):
         annotations[annotator if annotator not in annotations else f"{annotator}-{len(annotations)}"] = annotation
-        notes += more
+        notes += more_notes
     individual = hdf5.texts(path, file, "general/subject/subject_id")
     start = hdf5.texts(path, file, "session_start_time")
     names = [] if signals is None else [n for n in signals.individuals if n != pose_arrays.ONLY_INDIVIDUAL]

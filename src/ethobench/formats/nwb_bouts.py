@@ -128,13 +128,13 @@ def read_annotations(
         ethogram = _ethogram(path, hdf5.member(path, table, "ethogram"), rows.behavior)
         observed = hdf5.member(path, table, "observation_intervals")
         spans = None if observed is None else _spans(path, observed, clock, begin)
-        annotation, more = _annotation(rows, ethogram, clock, length, spans, blanks)
+        annotation, more_notes = _annotation(rows, ethogram, clock, length, spans, blanks)
         annotator = hdf5.plain_text(table.attrs.get("annotator", "")) or name
-        annotations.append((annotator, annotation, [*notes, *more]))
+        annotations.append((annotator, annotation, [*notes, *more_notes]))
     for epochs in content.epochs:
         rows = _epoch_rows(path, epochs, begin)
-        annotation, more = _annotation(rows, _ethogram(path, None, rows.behavior), clock, length, None, [])
-        annotations.append((last_name(epochs), annotation, more))
+        annotation, more_notes = _annotation(rows, _ethogram(path, None, rows.behavior), clock, length, None, [])
+        annotations.append((last_name(epochs), annotation, more_notes))
     return annotations
 
 

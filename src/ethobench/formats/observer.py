@@ -146,15 +146,15 @@ class _Log:
         notes = [*other_sheets(self.table.path), *ignored_columns(unknown)]
         observations = {}
         for annotator, log_rows in logs.items():
-            matched, more = self._match(log_rows, events)
+            matched, more_notes = self._match(log_rows, events)
             observations[annotator] = event_logs.pair_events(self.table.path, matched)
-            notes += more
+            notes += more_notes
         end = max(observation.end for observation in observations.values())
         annotations = {}
         for annotator, observation in observations.items():
             numbered = len(logs) == 1 and NUMBERED_LOG.fullmatch(annotator)
-            annotations[DEFAULT_ANNOTATOR if numbered else annotator], more = observation.to_annotation(ethogram, rate, length=end)
-            notes += more
+            annotations[DEFAULT_ANNOTATOR if numbered else annotator], more_notes = observation.to_annotation(ethogram, rate, length=end)
+            notes += more_notes
         subjects = dict.fromkeys(subject for a in annotations.values() for subject in a.subjects)
         return Recording(
             name,

@@ -97,8 +97,8 @@ def read_frame_table(path: Path, *, as_text: bool = False) -> FrameTable:
     lines = body.count("\n") + 1 - skip
     width = len(header)
     if body.count(delimiter) != (lines + 1) * (width - 1) or '"' in body:
-        width, more = _check_widths(path, body, delimiter, skip, width)
-        notes += more
+        width, more_notes = _check_widths(path, body, delimiter, skip, width)
+        notes += more_notes
     try:
         cells = pd.read_csv(
             io.StringIO(body + "\n"),

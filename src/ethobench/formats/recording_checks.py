@@ -102,8 +102,8 @@ def _repaired(a: Annotation, name: Callable[[str], str], text: Callable[[str], s
         a = a.rename(names)
     if any(old != new for old, new in subjects.items()) and len({*subjects.values()}) == len(subjects):
         tracks = {
-            Track(t.behavior, subjects.get(t.subject or "", t.subject), subjects.get(t.target or "", t.target)): where
-            for t, where in a.observed.tracks.items()
+            Track(t.behavior, subjects.get(t.subject or "", t.subject), subjects.get(t.target or "", t.target)): frames
+            for t, frames in a.observed.tracks.items()
         }
         a = replace(a, subjects=tuple(subjects.values()), observed=Observed(a.observed.frames, tracks))
     described = [replace(b, definition=text(b.definition), key=text(b.key), channel=name(b.channel)) for b in a.ethogram]
@@ -228,14 +228,14 @@ def without_impossible_values(data: Data) -> tuple[Data, list[Note]]:
     bad = _outside(data.positions, -MAX_COORDINATE, MAX_COORDINATE)
     if bad is not None:
         points: NDArray[np.bool_] = np.logical_or.reduce(bad, axis=-1)
-        what = f"infinite or beyond {MAX_COORDINATE:g}"
-        message = f"{_count(points)} points have a coordinate that is {what}; read as missing ({_first(data, points)})"
+        problem = f"infinite or beyond {MAX_COORDINATE:g}"
+        message = f"{_count(points)} points have a coordinate that is {problem}; read as missing ({_first(data, points)})"
         notes.append(Note(message, code=IMPOSSIBLE))
         data = replace(data, positions=np.where(points[..., None], np.nan, data.positions))
     bad = _outside(data.confidence, 0.0, MAX_CONFIDENCE)
     if bad is not None:
-        what = f"negative, infinite or above {MAX_CONFIDENCE:g}"
-        notes.append(Note(f"{_count(bad)} confidences are {what}; read as missing ({_first(data, bad)})", code=IMPOSSIBLE))
+        problem = f"negative, infinite or above {MAX_CONFIDENCE:g}"
+        notes.append(Note(f"{_count(bad)} confidences are {problem}; read as missing ({_first(data, bad)})", code=IMPOSSIBLE))
         data = replace(data, confidence=np.where(bad, np.nan, data.confidence))
     return data, notes
 

@@ -245,8 +245,8 @@ def _blocks(table: SampleTable, split: float | None, rate: float | None) -> list
         if table.time_kind == "times of day":
             time = unwrap_days(time)
         rows, time, notes = _sorted(unsorted, time)
-        time, more = spread_repeated(time)
-        notes += more
+        time, more_notes = spread_repeated(time)
+        notes += more_notes
         periods = find_periods(time, table.burst_rate, split) if not (np.diff(time) <= 0).any() else [slice(0, len(time))]
         if len(periods) > 1:
             long = "longer than an hour" if split is None else f"longer than {split:g} s"

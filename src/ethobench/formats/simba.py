@@ -71,11 +71,11 @@ class SimbaCsv(Format):
         select_entries(path, entry, [path.stem])
         layout = _layout(path)
         clock = _clock(layout, rate)
-        labels, more = _label_columns(layout, behaviors)
+        labels, more_notes = _label_columns(layout, behaviors)
         annotations: dict[str, Annotation] = {}
         if labels:
             annotations[DEFAULT_ANNOTATOR], last = _annotation(layout, labels, clock)
-            more += last
+            more_notes += last
         features = [i for i in layout.rest if i not in labels]
         return [
             Recording(
@@ -85,7 +85,7 @@ class SimbaCsv(Format):
                 features=(lambda: _features(layout, features, clock)) if features else None,
                 annotations=annotations,
                 n_frames=None if annotations else clock.n_frames,
-                notes=(*clock.notes, *more),
+                notes=(*clock.notes, *more_notes),
                 clock_origin=clock.origin,
             )
         ]
@@ -102,10 +102,10 @@ class SimbaCsv(Format):
         if len(poses) != annotation.n_frames:
             raise EthobenchError(f"{len(poses)} frames of poses, but {annotation.n_frames} frames of labels; crop the longer one first")
         columns: dict[str, NDArray[Any]] = {}
-        several = len(poses.individuals) > 1
+        has_several_animals = len(poses.individuals) > 1
         for i, _ in enumerate(poses.individuals):
             for k, keypoint in enumerate(poses.keypoints):
-                body_part = f"{keypoint}_{i + 1}" if several else keypoint
+                body_part = f"{keypoint}_{i + 1}" if has_several_animals else keypoint
                 values = (poses.positions[:, i, k, 0], poses.positions[:, i, k, 1], poses.confidence[:, i, k])
                 columns |= {f"{body_part}_{axis}": value for axis, value in zip(AXES, values, strict=True)}
         if isinstance(recording.features, Signals):
@@ -276,8 +276,8 @@ def _features(layout: _Layout, columns: Sequence[int], clock: FrameClock) -> Sig
 
 def _poses(layout: _Layout, clock: FrameClock) -> Poses:
     matches = {name: NUMBERED.fullmatch(name) for name in layout.body_parts}
-    several = all(matches.values())
-    animal_and_keypoint = {name: (match[2], match[1]) if several and match else ("", name) for name, match in matches.items()}
+    names_animals = all(matches.values())
+    animal_and_keypoint = {name: (match[2], match[1]) if names_animals and match else ("", name) for name, match in matches.items()}
     numbers = list(dict.fromkeys(animal for animal, _ in animal_and_keypoint.values()))
     keypoints = list(dict.fromkeys(keypoint for _, keypoint in animal_and_keypoint.values()))
     columns = [layout.header.index(f"{body_part}_{axis}") for body_part in layout.body_parts for axis in AXES]
@@ -287,5 +287,5 @@ def _poses(layout: _Layout, clock: FrameClock) -> Poses:
     for n, (animal, keypoint) in enumerate(animal_and_keypoint.values()):
         i, k = numbers.index(animal), keypoints.index(keypoint)
         positions[:, i, k], confidence[:, i, k] = values[:, n, :2], values[:, n, 2]
-    individuals = tuple(f"animal_{number}" for number in numbers) if several else ("animal",)
+    individuals = tuple(f"animal_{number}" for number in numbers) if names_animals else ("animal",)
     return Poses(positions, confidence, individuals, tuple(keypoints), clock.rate)

@@ -180,9 +180,13 @@ def _read_slp(path: Path, entry: str | None, rate: float | None) -> list[Recordi
 def select_videos(path: Path, labels: Any, entry: str | None) -> list[tuple[str | None, Any]]:
     """Return the videos to read and their names; the name of the only video of a project is None."""
     names = video_names(labels)
-    several = len(names) > 1
-    selected = select_entries(path, entry, names if several else [path.stem])
-    return [(name if several else None, video) for name, video in zip(names, labels.videos, strict=True) if not several or name in selected]
+    has_several_animals = len(names) > 1
+    selected = select_entries(path, entry, names if has_several_animals else [path.stem])
+    return [
+        (name if has_several_animals else None, video)
+        for name, video in zip(names, labels.videos, strict=True)
+        if not has_several_animals or name in selected
+    ]
 
 
 def video_poses(path: Path, labels: Any, video: Any, name: str | None, rate: float | None) -> Recording:

@@ -168,10 +168,10 @@ def _annotations(
     annotations = {}
     for annotator, rows in tables.items():
         observed = _observed(path, _mapping(_mapping(stored.get("annotators")).get(annotator)).get("observed"))
-        annotations[annotator], more = rows.to_annotation(
+        annotations[annotator], more_notes = rows.to_annotation(
             ethogram, rate, seconds=False, n_frames=length, observed=observed, subjects=subjects
         )
-        notes += more
+        notes += more_notes
     return annotations, notes
 
 

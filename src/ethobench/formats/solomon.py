@@ -74,7 +74,7 @@ class Solomon(Format):
         stem = path.name.split(".")[0]
         recordings = []
         for name in select_entries(path, entry, categories):
-            annotation, more = _annotation(columns[name], frames, clock, n_frames, last)
+            annotation, more_notes = _annotation(columns[name], frames, clock, n_frames, last)
             annotation, resampling = at_rate(annotation, rate)
             id = stem if len(categories) == 1 else f"{stem}/{name}"
             metadata = {"channel": name}
@@ -84,7 +84,7 @@ class Solomon(Format):
                     individual=stem,
                     annotations={DEFAULT_ANNOTATOR: annotation},
                     metadata=metadata,
-                    notes=(*notes, *more, *resampling),
+                    notes=(*notes, *more_notes, *resampling),
                     clock_origin=origin_of(clock if len(table) > 1 else None),
                 )
             )

@@ -222,9 +222,9 @@ def _describe(recordings: Sequence[Recording]) -> Description:
 def _table_of(recordings: Sequence[Recording]) -> tuple[list[str], list[list[Any]]]:
     """Return the header and one row per bout."""
     annotations = [(r.id, name, a) for r in recordings for name, a in r.annotations.items()]
-    several = any(name != DEFAULT_ANNOTATOR for _, name, _ in annotations)
+    names_annotators = any(name != DEFAULT_ANNOTATOR for _, name, _ in annotations)
     extra = [
-        *(["annotator"] if several else []),
+        *(["annotator"] if names_annotators else []),
         *(["confidence"] if any(a.confidence is not None for *_, a in annotations) else []),
         *(["modifiers"] if any(a.modifiers is not None for *_, a in annotations) else []),
         *(["comment"] if any(a.comment is not None for *_, a in annotations) else []),
@@ -303,11 +303,11 @@ def _annotation(
     if info.observed is not None or info.tracks:
         frames = iv.full(info.n_frames or 0) if info.observed is None else _intervals(info.observed)
         observed = Observed(frames, {Track(t.behavior, t.subject, t.target): _intervals(t.observed) for t in info.tracks})
-    annotation, more = rows.to_annotation(
+    annotation, more_notes = rows.to_annotation(
         ethogram, clock, seconds=description.unit == "seconds", n_frames=info.n_frames, observed=observed, subjects=info.subjects
     )
     annotation, resampling = at_rate(annotation, rate)
-    return annotation, [*notes, *more, *resampling]
+    return annotation, [*notes, *more_notes, *resampling]
 
 
 def _ethogram(description: Description, used: Sequence[str]) -> Ethogram:

@@ -67,8 +67,8 @@ def _spans(annotation: Annotation, code: int) -> Intervals:
     """Return the frames of a behavior; frames without any bout are background."""
     spans = iv.union(annotation.spans(code))
     if code == annotation.ethogram.background:
-        everything = iv.union(Intervals(annotation.start, annotation.stop))
-        spans = iv.union_all([spans, iv.complement(everything, annotation.n_frames)])
+        covered = iv.union(Intervals(annotation.start, annotation.stop))
+        spans = iv.union_all([spans, iv.complement(covered, annotation.n_frames)])
     return spans
 
 

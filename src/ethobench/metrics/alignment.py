@@ -70,18 +70,18 @@ def align(
         If frame rates, lengths or behaviors differ.
     """
     pred, truth = recording.pred, recording.truth
-    where = "" if recording.id == SINGLE else f"recording {recording.id!r}: "
+    prefix = "" if recording.id == SINGLE else f"recording {recording.id!r}: "
     guess = _decode(pred, suite) if isinstance(pred, Prediction) else pred
     if guess.rate != truth.rate:
-        raise MismatchError(f"{where}the prediction has {guess.rate:g} Hz, the truth {truth.rate:g} Hz; resample one of them first")
+        raise MismatchError(f"{prefix}the prediction has {guess.rate:g} Hz, the truth {truth.rate:g} Hz; resample one of them first")
     if guess.n_frames != truth.n_frames:
         if not suite.lengths:
             raise MismatchError(
-                f"{where}the prediction has {guess.n_frames} frames, the truth {truth.n_frames}; crop or extend one of them first"
+                f"{prefix}the prediction has {guess.n_frames} frames, the truth {truth.n_frames}; crop or extend one of them first"
             )
         length = max(guess.n_frames, truth.n_frames)
         guess, truth = (_extend(side, length) for side in (guess, truth))
-    ethogram = _common_ethogram(guess, truth, suite, behaviors, where)
+    ethogram = _common_ethogram(guess, truth, suite, behaviors, prefix)
     guess, truth = (_with_ethogram(side, ethogram) for side in (guess, truth))
     return AlignedPair(
         recording.id,
@@ -131,7 +131,7 @@ def _extend(side: Annotation, length: int) -> Annotation:
     return side.extend(length).with_observed(side.observed.apply(lambda observed: iv.union_all([observed, added])))
 
 
-def _common_ethogram(guess: Annotation, truth: Annotation, suite: Suite, behaviors: Iterable[str] | str | None, where: str) -> Ethogram:
+def _common_ethogram(guess: Annotation, truth: Annotation, suite: Suite, behaviors: Iterable[str] | str | None, prefix: str) -> Ethogram:
     true_background, pred_background = truth.ethogram.background_name, guess.ethogram.background_name
     pred_ethogram = guess.ethogram
     if true_background is not None and pred_background is not None and pred_background not in truth.ethogram:
@@ -154,7 +154,7 @@ def _common_ethogram(guess: Annotation, truth: Annotation, suite: Suite, behavio
         differences += [f"only the truth has {', '.join(map(repr, only_true))}"] if only_true else []
         raise MismatchError(
             Message(
-                f"{where}behaviors differ: {'; '.join(differences)}.",
+                f"{prefix}behaviors differ: {'; '.join(differences)}.",
                 hints,
                 " Name the behaviors to score with ",
                 Option("behaviors"),

@@ -80,7 +80,7 @@ def in_one_ethogram(recordings: Recordings, behaviors: Sequence[str] | None) -> 
         chosen = annotation if behaviors is None else annotation.restrict([n for n in annotation.ethogram.names if n in ethogram])
         return chosen.with_ethogram(ethogram)
 
-    return {name: {who: convert(a) for who, a in group.items()} for name, group in recordings.items()}, ethogram
+    return {name: {annotator: convert(a) for annotator, a in group.items()} for name, group in recordings.items()}, ethogram
 
 
 def _nested(annotations: Any) -> dict[str, dict[str, Any]]:

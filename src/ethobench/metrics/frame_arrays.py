@@ -46,7 +46,7 @@ class FrameArray:
 
     Attributes
     ----------
-    where : str
+    location : str
         What it is and of which recording, for messages.
     kind : str
         Codes, labels, one-hot or probabilities.
@@ -56,7 +56,7 @@ class FrameArray:
         Names of the columns.
     """
 
-    where: str
+    location: str
     kind: str
     values: NDArray[Any]
     unobserved: BoolArray
@@ -73,7 +73,7 @@ class FrameArray:
 # Reading one array
 
 
-def read_array(value: Any, where: str, behaviors: tuple[str, ...] | None, *, is_prediction: bool) -> FrameArray:
+def read_array(value: Any, location: str, behaviors: tuple[str, ...] | None, *, is_prediction: bool) -> FrameArray:
     """Read an array and detect its kind.
 
     Parameters
@@ -88,24 +88,24 @@ def read_array(value: Any, where: str, behaviors: tuple[str, ...] | None, *, is_
     """
     if hasattr(value, "columns"):
         if len(value.columns) == 1 and value.dtypes.iloc[0].kind not in "iufb":
-            return read_array(value.iloc[:, 0], where, behaviors, is_prediction=is_prediction)
-        return _read_table(value, where, behaviors, is_prediction=is_prediction)
-    values = _as_array(value, where)
+            return read_array(value.iloc[:, 0], location, behaviors, is_prediction=is_prediction)
+        return _read_table(value, location, behaviors, is_prediction=is_prediction)
+    values = _as_array(value, location)
     if values.dtype.kind == "O":
-        return _read_labels(values, where)
+        return _read_labels(values, location)
     if values.ndim == 1 and (values.dtype.kind == "b" or (behaviors is not None and len(behaviors) == 1)):
         values = values[:, None]
     if values.ndim == 1:
         unobserved = np.isnan(values) | (values == -1) if values.dtype.kind == "f" else values == -1
-        _check_codes(values[~unobserved], where)
-        return FrameArray(where, CODES, values, np.asarray(unobserved))
+        _check_codes(values[~unobserved], location)
+        return FrameArray(location, CODES, values, np.asarray(unobserved))
     if values.ndim != 2:
         hint = "; pass several recordings as a dict of arrays" if values.ndim > 2 else ""
-        raise MismatchError(f"{where} has {values.ndim} axes; frames have 1 (codes or labels) or 2 (one column per behavior){hint}")
-    return _read_columns(values, where, None, is_prediction=is_prediction)
+        raise MismatchError(f"{location} has {values.ndim} axes; frames have 1 (codes or labels) or 2 (one column per behavior){hint}")
+    return _read_columns(values, location, None, is_prediction=is_prediction)
 
 
-def _as_array(value: Any, where: str) -> NDArray[Any]:
+def _as_array(value: Any, location: str) -> NDArray[Any]:
     """Return codes or columns as numbers, and labels as objects."""
     if hasattr(value, "iloc"):  # a Series; its missing values become NaN
         is_number = getattr(value.dtype, "kind", "O") in "iufb"
@@ -115,20 +115,20 @@ def _as_array(value: Any, where: str) -> NDArray[Any]:
             is_text = isinstance(value, list) and any(isinstance(v, str) for v in value)
             values = np.array(value, dtype=object) if is_text else np.asarray(value)
         except ValueError:
-            message = f"{where} has rows of different lengths; pass one array per recording, as a dict of recording to array"
+            message = f"{location} has rows of different lengths; pass one array per recording, as a dict of recording to array"
             raise MismatchError(message) from None
     if values.dtype.kind in "iufb":
         return values
     if values.dtype.kind in "US":
         return values.astype(str).astype(object)
     if values.dtype.kind != "O" or values.ndim != 1:
-        raise MismatchError(f"{where} must be numbers or text, one row for each frame, got {values.dtype} of shape {values.shape}")
+        raise MismatchError(f"{location} must be numbers or text, one row for each frame, got {values.dtype} of shape {values.shape}")
     if any(isinstance(v, str) for v in values):
         return values
     try:
         return np.where(_is_missing(values), np.nan, values).astype(float)
     except (TypeError, ValueError):
-        raise MismatchError(f"{where} must be numbers or text, got {type(values[0]).__name__} in each frame") from None
+        raise MismatchError(f"{location} must be numbers or text, got {type(values[0]).__name__} in each frame") from None
 
 
 def _is_missing(values: NDArray[Any]) -> BoolArray:
@@ -138,53 +138,55 @@ def _is_missing(values: NDArray[Any]) -> BoolArray:
     return np.asarray(pd.isna(values))
 
 
-def _read_labels(values: NDArray[Any], where: str) -> FrameArray:
+def _read_labels(values: NDArray[Any], location: str) -> FrameArray:
     if values.ndim != 1:
-        raise MismatchError(f"{where} has text in {values.ndim} axes; labels have one for each frame")
+        raise MismatchError(f"{location} has text in {values.ndim} axes; labels have one for each frame")
     unobserved = _is_missing(values)
     wrong = [k for k in np.flatnonzero(~unobserved) if not isinstance(values[k], str)]
     if wrong:
-        raise MismatchError(f"{where} mixes text with other values (frame {wrong[0]}: {values[wrong[0]]!r}); use names or codes, not both")
-    return FrameArray(where, LABELS, values, unobserved)
+        raise MismatchError(
+            f"{location} mixes text with other values (frame {wrong[0]}: {values[wrong[0]]!r}); use names or codes, not both"
+        )
+    return FrameArray(location, LABELS, values, unobserved)
 
 
-def _read_table(table: pd.DataFrame, where: str, behaviors: tuple[str, ...] | None, *, is_prediction: bool) -> FrameArray:
+def _read_table(table: pd.DataFrame, location: str, behaviors: tuple[str, ...] | None, *, is_prediction: bool) -> FrameArray:
     names = tuple(map(str, table.columns))
     text = [name for name, dtype in zip(names, table.dtypes, strict=True) if getattr(dtype, "kind", "O") not in "iufb"]
     if text:
         raise MismatchError(
-            f"{where}: columns with text cannot be behaviors: {', '.join(text)}; pass one column of labels, or only numbers"
+            f"{location}: columns with text cannot be behaviors: {', '.join(text)}; pass one column of labels, or only numbers"
         )
     missing = [name for name in behaviors or () if name not in names]
     if missing:
-        raise NotFoundError(f"{where} has no column {', '.join(map(repr, missing))}. Its columns: {', '.join(names)}")
+        raise NotFoundError(f"{location} has no column {', '.join(map(repr, missing))}. Its columns: {', '.join(names)}")
     chosen = behaviors or names
     values = table.iloc[:, [names.index(name) for name in chosen]].to_numpy(dtype=float, na_value=np.nan)
-    return _read_columns(values, where, chosen, is_prediction=is_prediction)
+    return _read_columns(values, location, chosen, is_prediction=is_prediction)
 
 
-def _read_columns(values: NDArray[Any], where: str, names: tuple[str, ...] | None, *, is_prediction: bool) -> FrameArray:
+def _read_columns(values: NDArray[Any], location: str, names: tuple[str, ...] | None, *, is_prediction: bool) -> FrameArray:
     missing = np.isnan(values) | (values == -1) if values.dtype.kind == "f" else values == -1
     unobserved = np.asarray(missing.all(axis=1))
     partial = missing.any(axis=1) & ~unobserved
     if partial.any():
         message = "is unobserved in some columns only; set the entire row to NaN, or the missing values to 0"
-        raise MismatchError(f"{where}: frame {int(np.flatnonzero(partial)[0])} {message}")
+        raise MismatchError(f"{location}: frame {int(np.flatnonzero(partial)[0])} {message}")
     observed = values[~unobserved]
     if ((observed == 0) | (observed == 1)).all():
-        return FrameArray(where, ONE_HOT, values, unobserved, names)
+        return FrameArray(location, ONE_HOT, values, unobserved, names)
     low, high = observed.min(), observed.max()
     if low < 0 or high > 1:
         hint = "apply softmax or sigmoid to scores first" if values.dtype.kind == "f" else "codes have one axis"
-        raise ParameterError(f"{where} has values from {low:.4g} to {high:.4g}; columns are 0 and 1, or probabilities ({hint})")
+        raise ParameterError(f"{location} has values from {low:.4g} to {high:.4g}; columns are 0 and 1, or probabilities ({hint})")
     if not is_prediction:
-        raise MismatchError(f"{where} has probabilities, which only predictions may have; pass labels: 0 and 1, codes or names")
-    return FrameArray(where, PROBABILITIES, values, unobserved, names)
+        raise MismatchError(f"{location} has probabilities, which only predictions may have; pass labels: 0 and 1, codes or names")
+    return FrameArray(location, PROBABILITIES, values, unobserved, names)
 
 
-def _check_codes(codes: NDArray[Any], where: str) -> None:
+def _check_codes(codes: NDArray[Any], location: str) -> None:
     if codes.dtype.kind == "f" and not np.array_equal(codes, np.floor(codes)):
-        raise MismatchError(f"{where} has one axis, so it must have integer codes; probabilities have one column per behavior")
+        raise MismatchError(f"{location} has one axis, so it must have integer codes; probabilities have one column per behavior")
 
 
 # Conversion
@@ -216,7 +218,7 @@ def convert_array(
     ethogram = named if frames.names is None else named.join(labels).restrict(frames.names)
     if not len(ethogram):
         columns = "codes" if frames.kind == CODES else "columns"
-        raise EthobenchError(f"{frames.where} has {columns} without names; pass behaviors=[...], in the order of the {columns}")
+        raise EthobenchError(f"{frames.location} has {columns} without names; pass behaviors=[...], in the order of the {columns}")
     if frames.kind == CODES:
         return _convert_codes(frames, ethogram, rate)
     if frames.kind == ONE_HOT:
@@ -238,9 +240,11 @@ def _convert_codes(frames: FrameArray, ethogram: Ethogram, rate: float) -> Annot
     n, codes = len(ethogram), frames.values[~frames.unobserved]
     if len(codes) and (codes.min() < 0 or codes.max() > n):
         wrong = codes.max() if codes.max() > n else codes.min()
-        raise NotFoundError(f"{frames.where} has code {wrong:g}, but the {n} behaviors have codes 0 to {n - 1}, and -1 is unobserved")
+        raise NotFoundError(f"{frames.location} has code {wrong:g}, but the {n} behaviors have codes 0 to {n - 1}, and -1 is unobserved")
     if len(codes) and codes.max() == n and codes.min() > 0:
-        message = f"{frames.where} has codes {codes.min():g} to {n} for {n} behaviors, which have codes 0 to {n - 1}: subtract 1 if yours"
+        message = (
+            f"{frames.location} has codes {codes.min():g} to {n} for {n} behaviors, which have codes 0 to {n - 1}: subtract 1 if yours"
+        )
         raise MismatchError(f"{message} start at 1 (code {n} means none of these, and is allowed only beside code 0)")
     return Annotation.from_frames(frames.values, ethogram, rate, unobserved=frames.unobserved)
 
@@ -258,16 +262,16 @@ def _convert_probabilities(frames: FrameArray, ethogram: Ethogram, rate: float, 
     elif exclusive is None and off.any():
         first = int(np.flatnonzero(off)[0])
         raise MismatchError(
-            f"{frames.where}: probabilities do not sum to 1 in {int(off.sum())} of {len(off)} frames (frame "
+            f"{frames.location}: probabilities do not sum to 1 in {int(off.sum())} of {len(off)} frames (frame "
             f"{int(np.flatnonzero(~frames.unobserved)[first])}: {sums[first]:.3g}); pass exclusive=False if each behavior has its own "
             "probability, or exclusive=True if the rest is the probability of none of them"
         )
     elif exclusive and (sums > 1 + ROW_SUM_TOLERANCE).any():
-        raise MismatchError(f"{frames.where}: probabilities of exclusive behaviors sum to {sums.max():.3g}; divide each row by its sum")
+        raise MismatchError(f"{frames.location}: probabilities of exclusive behaviors sum to {sums.max():.3g}; divide each row by its sum")
     return Prediction(values, ethogram, rate, exclusive=True if exclusive is None else exclusive)
 
 
 def _wrong_columns(frames: FrameArray, ethogram: Ethogram) -> MismatchError:
     n = frames.values.shape[1]
     hint = "; its axes seem to be swapped" if len(frames.values) == len(ethogram) else ""
-    return MismatchError(f"{frames.where} has {n} columns for {len(ethogram)} behaviors ({', '.join(ethogram.names)}){hint}")
+    return MismatchError(f"{frames.location} has {n} columns for {len(ethogram)} behaviors ({', '.join(ethogram.names)}){hint}")

@@ -144,7 +144,10 @@ def ceiling(
     names_of_rows = tuple(dict.fromkeys(name for scores in all_scores for name in scores.ethogram.names))
     rows: list[dict[str, Any]] = []
     for measure in (m for m in suite.measures if m.name in measures):
-        human = {truth: _Values.mean([_Values.of(s, measure, names_of_rows) for s in several]) for truth, several in human_scores.items()}
+        human = {
+            truth: _Values.mean([_Values.of(s, measure, names_of_rows) for s in truth_scores])
+            for truth, truth_scores in human_scores.items()
+        }
         machine = {truth: _Values.of(scores, measure, names_of_rows) for truth, scores in model_scores.items()}
         human[""], machine[""] = _Values.mean(list(human.values())), _Values.mean(list(machine.values()))
         for truth in ["", *names]:
@@ -221,9 +224,9 @@ class _Values:
         return cls(value, resampled, in_order(scores.contributing(measure), False).astype(bool))
 
     @classmethod
-    def mean(cls, several: Sequence[_Values]) -> _Values:
-        value, defined = np.mean([v.value for v in several], axis=0), np.all([v.defined for v in several], axis=0)
-        return cls(value, Resampled.mean([v.resampled for v in several]), defined)
+    def mean(cls, members: Sequence[_Values]) -> _Values:
+        value, defined = np.mean([v.value for v in members], axis=0), np.all([v.defined for v in members], axis=0)
+        return cls(value, Resampled.mean([v.resampled for v in members]), defined)
 
 
 def _rows(measure: Measure, annotator: str, names: tuple[str, ...], human: _Values, model: _Values, unit: str) -> list[dict[str, Any]]:

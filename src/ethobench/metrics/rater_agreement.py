@@ -199,14 +199,14 @@ def agreement(
     owners = {name: (individuals or {}).get(name, name) for name, group in groups.items() if len(group) > 1}
     sample = AnnotatedSample.of(owners, resamples, seed)
     pairs, by_recording = _compare_pairs(groups, names, scored, tolerance, sample)
-    several = [groups[name] for name in sample.recordings]
+    resampled_groups = [groups[name] for name in sample.recordings]
     cells: dict[str, list[tuple[Array, Array]]] = {
-        ethogram[code].name: [binary_cells([*group.values()], code, tolerance) for group in several] for code in scored
+        ethogram[code].name: [binary_cells([*group.values()], code, tolerance) for group in resampled_groups] for code in scored
     }
-    if tolerance == 0 and all(a.without_subjects().is_exclusive for group in several for a in group.values()):
-        cells[ALL_BEHAVIORS] = [nominal_cells([*group.values()]) for group in several]
+    if tolerance == 0 and all(a.without_subjects().is_exclusive for group in resampled_groups for a in group.values()):
+        cells[ALL_BEHAVIORS] = [nominal_cells([*group.values()]) for group in resampled_groups]
     totals = {
-        name: {ethogram[code].name: recording_totals(several, names, code, durations=is_duration) for code in scored}
+        name: {ethogram[code].name: recording_totals(resampled_groups, names, code, durations=is_duration) for code in scored}
         for name, is_duration in (("icc_count", False), ("icc_duration", True))
     }
     occurrence = Occurrence.count(ethogram, (a for group in groups.values() for a in group.values()))

@@ -350,8 +350,8 @@ def _equalize(
     if prediction.rate != reference.rate:
         return prediction, reference
     stated = [side for side, is_stated in zip(SIDES, pair.stated_lengths, strict=True) if is_stated]
-    sides, more = equalize_lengths(dict(zip(SIDES, (prediction, reference), strict=True)), name, stated=stated, any_difference=False)
-    notes += more
+    sides, more_notes = equalize_lengths(dict(zip(SIDES, (prediction, reference), strict=True)), name, stated=stated, any_difference=False)
+    notes += more_notes
     return sides[SIDES[0]], sides[SIDES[1]]
 
 
@@ -406,7 +406,7 @@ def _pair_with_dataset(pred: Any, data: Dataset, annotator: str | None) -> list[
     for name, prediction in pred.items():
         recording = data[name]
         if annotator == ALL:
-            truths = {f"{name}@{who}": truth for who, truth in recording.annotations.items()}
+            truths = {f"{name}@{annotator_name}": truth for annotator_name, truth in recording.annotations.items()}
         elif annotator == CONSENSUS:
             truths = {name: consensus(recording.annotations)}
         else:

@@ -147,7 +147,7 @@ def _track_detections(track: TrackPair, confidence: Array) -> Array:
     i, j = iv.overlapping_pairs(truth, pred)
     overlap = temporal_iou(truth, pred, i, j)
     bins = np.minimum((confidence * CONFIDENCE_BINS).astype(np.int64), CONFIDENCE_BINS - 1)
-    everything = np.bincount(bins, minlength=CONFIDENCE_BINS)
+    totals = np.bincount(bins, minlength=CONFIDENCE_BINS)
     columns: list[IntArray] = [np.array([len(truth.start)])]
     isolated = isolated_pairs(i, j)
     order = np.flatnonzero(~isolated)
@@ -155,7 +155,7 @@ def _track_detections(track: TrackPair, confidence: Array) -> Array:
     for threshold in MAP_THRESHOLDS:
         enough = overlap >= threshold
         correct = np.concatenate((j[isolated & enough], _assign_by_confidence(i[order], j[order], enough[order])))
-        columns += [everything, np.bincount(bins[correct], minlength=CONFIDENCE_BINS)]
+        columns += [totals, np.bincount(bins[correct], minlength=CONFIDENCE_BINS)]
     return np.concatenate(columns).astype(float)
 
 

@@ -179,8 +179,8 @@ class SegmentIndex:
         """Return the segments of the same length that are nearest to a marked one; see `Teacher.find_similar`."""
         number = self._number.get((recording, subject))
         if number is None:
-            who = f" of {subject!r}" if subject else ""
-            raise NotFoundError(f"recording {recording!r} has no poses or signals{who} to compare")
+            of_subject = f" of {subject!r}" if subject else ""
+            raise NotFoundError(f"recording {recording!r} has no poses or signals{of_subject} to compare")
         n_frames = self._n_frames(number)
         if not 0 <= start < stop <= n_frames:
             raise MismatchError(f"a segment must have 0 <= start < stop <= {n_frames}, got {start} to {stop}")

@@ -212,8 +212,8 @@ def check_files(folder: Path, card: Mapping[str, Any]) -> None:
     if isinstance(saved, dict):
         for name in sorted({*saved, *present}):
             if saved.get(name) != present.get(name):
-                what = "is missing" if name not in present else "was added" if name not in saved else "was changed"
-                raise FormatError(folder / name, f"this file {what} since the model was saved; copy the folder again")
+                change = "is missing" if name not in present else "was added" if name not in saved else "was changed"
+                raise FormatError(folder / name, f"this file {change} since the model was saved; copy the folder again")
     raise FormatError(folder, "files were changed or removed since the model was saved; copy the folder again")
 
 

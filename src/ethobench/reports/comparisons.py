@@ -80,9 +80,9 @@ def budgets(scores: Mapping[str, Scores], truth: str) -> Figure | None:
 def error_kinds(pairs: Mapping[str, Sequence[AlignedPair]]) -> Figure:
     """Divide the erroneous time of each behavior, and of all together, by kind of error."""
     rows = []
-    for name, several in pairs.items():
+    for name, pair_list in pairs.items():
         seconds: dict[str, dict[str, float]] = {ALL: dict.fromkeys(KINDS, 0.0)}
-        for pair in several:
+        for pair in pair_list:
             tracks = track_errors(pair)
             for track in tracks:
                 by_kind = seconds.setdefault(pair.ethogram[track.behavior].name, dict.fromkeys(KINDS, 0.0))

@@ -63,11 +63,12 @@ def track_errors(pair: AlignedPair) -> list[TrackErrors]:
     unmatched = [(_unmatched(track.truth, track.pred), _unmatched(track.pred, track.truth)) for track in tracks]
     only_true, only_pred = {}, {}  # frames by subject
     for subject in {track.subject for track in tracks}:
-        sides = [both for track, both in zip(tracks, unmatched, strict=True) if track.subject == subject]
+        sides = [both_sides for track, both_sides in zip(tracks, unmatched, strict=True) if track.subject == subject]
         only_true[subject] = iv.union_all([missing.all for missing, _ in sides])
         only_pred[subject] = iv.union_all([extra.all for _, extra in sides])
     return [
-        _classify(track, *both, only_true[track.subject], only_pred[track.subject]) for track, both in zip(tracks, unmatched, strict=True)
+        _classify(track, *both_sides, only_true[track.subject], only_pred[track.subject])
+        for track, both_sides in zip(tracks, unmatched, strict=True)
     ]
 
 

@@ -140,8 +140,8 @@ def _score_paragraph(scores: Scores) -> str:
 
 def _agreement_paragraph(result: Agreement) -> str:
     n, unit, reason = (result.intervals[key] for key in ("n", "unit", "reason"))
-    several = len(result.annotators) > 2
-    all_together = ", Fleiss' kappa (Fleiss 1971)" if several else ""
+    has_several = len(result.annotators) > 2
+    all_together = ", Fleiss' kappa (Fleiss 1971)" if has_several else ""
     intervals = (
         f"95 % confidence intervals are t intervals with standard errors from resampling complete {unit} (Field and Welsh 2007); n = {n}."
         if reason is None

@@ -35,8 +35,8 @@ def raster(pairs: Mapping[str, Sequence[AlignedPair]], truth: str, others: Mappi
         Maximum number of recordings.
     """
     by_id: dict[str, dict[str, AlignedPair]] = {}
-    for name, several in pairs.items():
-        for pair in several:
+    for name, pair_list in pairs.items():
+        for pair in pair_list:
             by_id.setdefault(pair.id, {})[name] = pair
     recordings, overlaps = [], False
     for id, predictions in list(by_id.items())[:limit]:
@@ -85,7 +85,7 @@ def _lanes(name: str, role: str, annotation: Annotation, pair: AlignedPair, *, w
 
 def _bouts_of(annotation: Annotation, subject: str) -> IntArray:
     names = annotation.names(annotation.subject)
-    return np.flatnonzero([(who or "") == subject for who in names])
+    return np.flatnonzero([(name or "") == subject for name in names])
 
 
 def _tracks(annotation: Annotation) -> list[dict[str, Any]]:

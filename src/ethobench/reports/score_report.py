@@ -70,7 +70,10 @@ def summarize_scores(
     truth = f"{truth} (truth)" if truth in scores else truth
     recording_of, annotators = _annotators(first, {} if annotations is None else as_recordings(annotations))
     ceilings, remarks = _ceilings(scores, recording_of, annotators)
-    others = {pair: {who: a for who, a in annotators[rec].items() if who not in (truth, *scores)} for pair, rec in recording_of.items()}
+    others = {
+        pair: {annotator: a for annotator, a in annotators[rec].items() if annotator not in (truth, *scores)}
+        for pair, rec in recording_of.items()
+    }
     pairs = {name: scored.pairs for name, scored in scores.items()}
     group = score_group(scores, pairs, truth=truth, others=others, ceilings=ceilings, recordings=recordings)
     names = " and ".join(scores) if len(scores) < 3 else f"{len(scores)} predictions"
@@ -161,9 +164,9 @@ def _occurrence(
     """Count the behaviors in the truth, of other annotators and of every prediction; None if the scores do not contain it."""
     first = next(iter(scores.values()))
     if pairs:
-        by_id = {pair.id: pair for several in pairs.values() for pair in several}
+        by_id = {pair.id: pair for pair_list in pairs.values() for pair in pair_list}
         annotated = [*(pair.truth for pair in by_id.values()), *(a for group in others.values() for a in group.values())]
-        return Occurrence.count(first.ethogram, annotated, (pair.pred for several in pairs.values() for pair in several))
+        return Occurrence.count(first.ethogram, annotated, (pair.pred for pair_list in pairs.values() for pair in pair_list))
     occurrences = [scored.occurrence for scored in scores.values() if scored.occurrence is not None]
     predicted = [Occurrence(each.ethogram, {}, each.predicted) for each in occurrences[1:]]
     return reduce(Occurrence.join, predicted, occurrences[0]) if occurrences else None
@@ -194,7 +197,8 @@ def _annotators(
         pair.id: next((rec for rec in (pair.id, pair.id.rpartition("@")[0]) if rec in annotations), pair.id) for pair in scores.pairs
     }
     return recording_of, {
-        rec: {who: in_ethogram(a, scores.ethogram) for who, a in annotations.get(rec, {}).items()} for rec in recording_of.values()
+        rec: {annotator: in_ethogram(a, scores.ethogram) for annotator, a in annotations.get(rec, {}).items()}
+        for rec in recording_of.values()
     }
 
 
@@ -202,14 +206,16 @@ def _ceilings(
     scores: Mapping[str, Scores], recording_of: Mapping[str, str], annotators: Mapping[str, Mapping[str, Annotation]]
 ) -> tuple[dict[str, Ceiling], list[str]]:
     """Compare every model with the annotators of all recordings, if there are two or more of them."""
-    several = [group for group in annotators.values() if len(group) > 1]
-    names = [who for who in (several[0] if several else ()) if all(who in group for group in annotators.values())]
+    with_several = [group for group in annotators.values() if len(group) > 1]
+    names = [
+        annotator for annotator in (with_several[0] if with_several else ()) if all(annotator in group for group in annotators.values())
+    ]
     models = {name: scored for name, scored in scores.items() if name not in names}
-    if not several or not models:
+    if not with_several or not models:
         return {}, []
     if len(names) < 2:
         return {}, ["no human ceiling: it needs two annotators of every recording"]
-    chosen = {rec: {who: group[who] for who in names} for rec, group in annotators.items()}
+    chosen = {rec: {annotator: group[annotator] for annotator in names} for rec, group in annotators.items()}
     result = {}
     for name, scored in models.items():
         pairs = {recording_of[pair.id]: pair for pair in scored.pairs}

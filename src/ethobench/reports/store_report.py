@@ -147,7 +147,7 @@ def _aligned_pairs(
             for recording in read_recordings(done.predictions, "tidy_parquet", warn=False):
                 predictions.setdefault(recording.id, recording.annotation())
         pairs[model] = score(dict(sorted(predictions.items())), data, annotator=jobs[0].job.annotator, resamples=0).pairs
-    total = max(len(several) for several in pairs.values())
+    total = max(len(pair_list) for pair_list in pairs.values())
     remarks = [f"{name}: ethograms are drawn for the first {recordings} of {total} recordings"] if 0 < recordings < total else []
     return pairs, remarks
 

@@ -66,21 +66,29 @@ def ethogram(
     annotations = tables.named_annotations(source, annotator)
     names = _occurring(annotations, behaviors)
     ax = style.get_axes(ax, height_mm=14 + (4.6 if len(annotations) == 1 else 3.4 * len(annotations) + 1.2) * len(names))
-    several = len(annotations) > 1
+    has_several = len(annotations) > 1
     by_annotator = style.series_colors(annotations)
     shades = {**{n: style.hex_color(c) for n, c in behavior_colors(annotations.values(), "light").items()}, **by_annotator}
     shades |= {name: style.hex_color(color) for name, color in (colors or {}).items()}
     height = HEIGHT / len(annotations)
     end = _end(annotations, start, stop)
     for row, behavior in enumerate(names):
-        for line, (who, a) in enumerate(annotations.items()):
+        for line, (source_name, a) in enumerate(annotations.items()):
             low = row - HEIGHT / 2 + line * height
-            _lane(ax, a, low, height * (0.9 if several else 1.0))
+            _lane(ax, a, low, height * (0.9 if has_several else 1.0))
             if behavior in a.ethogram:
-                _bouts(ax, a, behavior, low, height * (0.9 if several else 1.0), shades[who if several else behavior], end - start)
+                _bouts(
+                    ax,
+                    a,
+                    behavior,
+                    low,
+                    height * (0.9 if has_several else 1.0),
+                    shades[source_name if has_several else behavior],
+                    end - start,
+                )
     _time_axis(ax, start, end)
     _name_rows(ax, names)
-    legend = style.add_legend(ax, style.patches({who: shades[who] for who in annotations}) if several else [])
+    legend = style.add_legend(ax, style.patches({source_name: shades[source_name] for source_name in annotations}) if has_several else [])
     return style.finish(ax, spines=("bottom",), legend=legend)
 
 

@@ -135,7 +135,7 @@ def individual_means(rows: Table) -> Table:
     for row in rows:
         if row["value"] is not None and np.isfinite(row["value"]):
             values.setdefault((str(row["individual"]), str(row["group"]), str(row["behavior"])), []).append(float(row["value"]))
-    return [{"individual": i, "group": g, "behavior": b, "value": float(np.mean(several))} for (i, g, b), several in values.items()]
+    return [{"individual": i, "group": g, "behavior": b, "value": float(np.mean(numbers))} for (i, g, b), numbers in values.items()]
 
 
 def format_p(value: float) -> str:

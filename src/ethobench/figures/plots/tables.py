@@ -311,7 +311,7 @@ def training_sizes(jobs: Iterable[Any]) -> dict[tuple[str, ...], float]:
     counts: dict[tuple[str, ...], list[int]] = {}
     for job in jobs:
         counts.setdefault((job.benchmark, job.dataset, job.model, str(job.setting)), []).append(len(job.train))
-    return {key: sum(several) / len(several) for key, several in counts.items()}
+    return {key: sum(numbers) / len(numbers) for key, numbers in counts.items()}
 
 
 def group_table(recordings: Iterable[Recording], column: str, *, annotator: str | None = None) -> Table:

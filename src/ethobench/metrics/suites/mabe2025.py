@@ -164,7 +164,7 @@ class Mabe2025(Suite):
             "lab, so each individual counts as one": [r.id for r in recordings if not any(r.metadata.get(key) for key in LAB_KEYS)],
             f"{LABELED_KEY}, so every behavior counts as labeled": [r.id for r in recordings if r.metadata.get(LABELED_KEY) is None],
         }
-        return [Note(f"no {what}: {_few(names)}") for what, names in unknown.items() if names]
+        return [Note(f"no {kind}: {_few(names)}") for kind, names in unknown.items() if names]
 
 
 def annotation_table(annotations: Mapping[str, Annotation], name: str = "prediction", labs: Mapping[str, Any] | None = None) -> BoutTable:
@@ -185,7 +185,10 @@ def annotation_table(annotations: Mapping[str, Annotation], name: str = "predict
         agents = [agent or "" for agent in a.names(a.subject)]
         cells["video"] += [video] * len(a)
         cells["agent"] += agents
-        cells["target"] += [SELF if not on or on == who else on for who, on in zip(agents, a.names(a.target), strict=True)]
+        cells["target"] += [
+            SELF if not receiver or receiver == performer else receiver
+            for performer, receiver in zip(agents, a.names(a.target), strict=True)
+        ]
         cells["action"] += [a.ethogram[int(code)].name for code in a.behavior]
         start.append(a.start)
         stop.append(a.stop)
@@ -256,7 +259,7 @@ class _Listed:
 
     def __init__(self, keys: _Keys, labeled: Mapping[str, tuple[Track, ...] | None]) -> None:
         self.keys = keys
-        self.everything = np.zeros(len(keys.videos), dtype=bool)
+        self.has_no_list = np.zeros(len(keys.videos), dtype=bool)
         self.size = len(keys.pairs) * len(keys.actions)
         pairs = {pair: code for code, pair in enumerate(keys.pairs)}
         actions = {action: code for code, action in enumerate(keys.actions)}
@@ -265,7 +268,7 @@ class _Listed:
         for video, name in enumerate(keys.videos):
             tracks = labeled.get(name)
             if tracks is None:
-                self.everything[video] = True
+                self.has_no_list[video] = True
                 continue
             if id(tracks) not in lists:
                 named = [(pairs.get((t.subject, t.target or SELF)), actions.get(str(t.behavior))) for t in tracks if t.subject is not None]
@@ -283,7 +286,7 @@ class _Listed:
             among = table[codes]
         else:
             among = np.isin(codes, self.codes)
-        return np.asarray(among | self.everything[columns.video])
+        return np.asarray(among | self.has_no_list[columns.video])
 
 
 @dataclass(frozen=True)

@@ -184,9 +184,9 @@ class Gemini(Provider):
         url, mime = self._uploads[item.key]
         return {"fileData": {"fileUri": url, "mimeType": mime}, **metadata}
 
-    def _check_size(self, clip: Clip, size: int, limit: int, where: str) -> None:
+    def _check_size(self, clip: Clip, size: int, limit: int, scope: str) -> None:
         if size > limit:
-            message = f"{clip.video.name}: {size / 1e6:.0f} MB exceed the limit of gemini, {limit / 1e6:.0f} MB {where}; "
+            message = f"{clip.video.name}: {size / 1e6:.0f} MB exceed the limit of gemini, {limit / 1e6:.0f} MB {scope}; "
             raise ProviderError(Message(message, SMALLER_VIDEO))
 
     def _upload(self, file: Path, mime: str) -> str:
