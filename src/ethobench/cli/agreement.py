@@ -25,7 +25,7 @@ STATISTICS = {"fleiss": "Fleiss' kappa", "alpha": "alpha", "icc_count": "ICC of 
 def run(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="A file or folder for each annotator, files with several, or a dataset such as banos.", metavar="FILE..."),
+        typer.Argument(help="A file or folder for each annotator, files with several, or a dataset such as banos.", metavar="FILE"),
     ],
     rate: Annotated[float | None, typer.Option(help="Frames per second of files that do not state it.", metavar="HZ")] = None,
     tolerance: Annotated[float, typer.Option(help="Exclude frames within this many seconds of a start or stop.", metavar="SECONDS")] = 0.0,

@@ -25,7 +25,7 @@ PROVIDER, VIDEO, PROMPT, LIMITS = "Provider", "Video", "Prompt", "Limits"
 
 
 def run(
-    videos: Annotated[list[Path], typer.Argument(help="Video files.", metavar="VIDEO...")],
+    videos: Annotated[list[Path], typer.Argument(help="Video files.", metavar="VIDEO")],
     task: Annotated[str, typer.Option(help="calms21, freezing, grooming, mouse_ventral1, mouse_ventral2, scratch_aid, or a .toml file.")],
     provider: Annotated[str, typer.Option(help="gemini, openai (or a compatible server), replay or chance.", rich_help_panel=PROVIDER)],
     out: Annotated[Path, typer.Option(help="Folder for annotations and answers. An interrupted run continues where it stopped.")],

@@ -21,7 +21,7 @@ HEADERS = {
 
 
 def run(
-    paths: Annotated[list[Path], typer.Argument(help="Files of poses, or folders of them.", metavar="POSES...")],
+    paths: Annotated[list[Path], typer.Argument(help="Files of poses, or folders of them.", metavar="POSES")],
     out: Annotated[Path, typer.Option(help="Folder for the cleaned copies; existing files are never replaced.", metavar="DIR")],
     min_confidence: Annotated[float, typer.Option(help="Keypoints with a lower confidence are missing.")] = 0.6,
     max_jump: Annotated[

@@ -31,7 +31,7 @@ def run(
     context: typer.Context,
     sources: Annotated[
         list[Path],
-        typer.Argument(help="A study, a dataset, or files: labels with their videos or poses.", metavar="SOURCE..."),
+        typer.Argument(help="A study, a dataset, or files: labels with their videos or poses.", metavar="SOURCE"),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the files.", metavar="DIR")],
     behavior: Annotated[

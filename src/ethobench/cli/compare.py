@@ -40,7 +40,7 @@ PERCENT = ("share", "immobile_share")
 def run(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="A study (folder with a recordings.csv), or a dataset such as synthetic/labs.", metavar="STUDY..."),
+        typer.Argument(help="A study (folder with a recordings.csv), or a dataset such as synthetic/labs.", metavar="STUDY"),
     ],
     groups: Annotated[
         str, typer.Option(help="Column of recordings.csv that names the group, such as treatment; or bin, or zone.", metavar="COLUMN")

@@ -66,7 +66,7 @@ def show(
 
 
 @app.command(cls=VisibleCommand)
-def fetch(names: Annotated[list[str], typer.Argument(help="Names of datasets; see: ethobench datasets list", metavar="NAME...")]) -> None:
+def fetch(names: Annotated[list[str], typer.Argument(help="Names of datasets; see: ethobench datasets list", metavar="NAME")]) -> None:
     """Download datasets into $ETHOBENCH_DATA, unless they are on this machine.
 
     Example: [bold]ethobench datasets fetch bebe/HAR calms21/task1[/bold]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    videos: Annotated[list[str], typer.Argument(help="Videos, or folders of videos.", metavar="VIDEO...")],
+    videos: Annotated[list[str], typer.Argument(help="Videos, or folders of videos.", metavar="VIDEO")],
     out: Annotated[Path, typer.Option(help="Folder for the features, one file per video.", metavar="DIR")],
     encoder: Annotated[
         str, typer.Option(help="motion (needs no weights), or an .onnx or .pt file with a .toml file beside it.", metavar="NAME|FILE")

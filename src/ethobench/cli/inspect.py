@@ -21,7 +21,7 @@ LONG = 120.0  # seconds; longer durations are also shown in minutes
 
 
 def run(
-    paths: Annotated[list[Path], typer.Argument(help="Files, folders of files, or datasets such as bebe/HAR.", metavar="FILE...")],
+    paths: Annotated[list[Path], typer.Argument(help="Files, folders of files, or datasets such as bebe/HAR.", metavar="FILE")],
     format: Annotated[str | None, typer.Option("--from", help="Format of the files. Default: detected.")] = None,
     entry: Annotated[str | None, typer.Option(help="Only this observation, channel or recording.")] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second, for files that do not state a rate.")] = None,

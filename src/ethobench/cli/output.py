@@ -92,6 +92,8 @@ class _NamedValues:
             if parameter.metavar is None:
                 name = parameter.opts[0].lstrip("-").replace("-", "_").upper()
                 parameter.metavar = "" if getattr(parameter, "is_flag", False) else name
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = _no_type  # of newer versions of typer
 
     def get_help_option(self, *arguments: Any) -> Any:
         """Return the option ``--help``."""
@@ -99,6 +101,10 @@ class _NamedValues:
         if option is not None:
             option.metavar = ""
         return option
+
+
+def _no_type(ctx: object) -> None:
+    """Return no text for the type of an argument, whose name says what it is."""
 
 
 class VisibleCommand(_NamedValues, TyperCommand):

@@ -34,7 +34,7 @@ MAX_FAILURES = 20
 
 def run(
     model: Annotated[Path, typer.Argument(help="Folder of a trained model, from `ethobench train`.", metavar="MODEL_DIR")],
-    inputs: Annotated[list[str], typer.Argument(help="Files with signals or poses, folders of files, or datasets.", metavar="INPUT...")],
+    inputs: Annotated[list[str], typer.Argument(help="Files with signals or poses, folders of files, or datasets.", metavar="INPUT")],
     out: Annotated[Path, typer.Option(help="Folder for the annotations, one file per recording.")],
     to: Annotated[str, typer.Option(help="Format of the annotations; list: ethobench formats.")] = "tidy",
     rate: Annotated[float | None, typer.Option(help="Frames per second, for files that do not state it.", metavar="HZ")] = None,

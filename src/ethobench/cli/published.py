@@ -14,7 +14,7 @@ SHOWN = ("dataset", "model", "setting", "metric")
 
 
 def run(
-    benchmark: Annotated[str | None, typer.Argument(help="bebe, calms21, ...; all benchmarks by default.", metavar="[BENCHMARK]")] = None,
+    benchmark: Annotated[str | None, typer.Argument(help="bebe, calms21, ...; all benchmarks by default.", metavar="BENCHMARK")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON only: a list of rows.")] = False,
     csv: Annotated[Path | None, typer.Option(help="Write the table to this CSV file.", metavar="FILE")] = None,
 ) -> None:

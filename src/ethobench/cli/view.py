@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    sources: Annotated[list[str], typer.Argument(help="A dataset, the store of a run, or files.", metavar="DATASET|STORE|FILES")],
+    sources: Annotated[list[str], typer.Argument(help="A dataset, the store of a run, or files.", metavar="SOURCE")],
     port: Annotated[int, typer.Option(help="Port of the local server; any free port by default.", min=0, max=65535)] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address of the page instead of opening it.")] = False,
     corrections: Annotated[
