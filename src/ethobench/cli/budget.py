@@ -57,7 +57,7 @@ TRANSITIONS = {"n_transitions": "transitions", "probability": "%", "coverage": "
 def run(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="Annotation files, folders of them, a recordings.csv, or a dataset such as banos.", metavar="FILE..."),
+        typer.Argument(help="Annotation files, folders of them, a recordings.csv, or a dataset such as banos.", metavar="FILE"),
     ],
     confusion: Annotated[
         Path | None,
