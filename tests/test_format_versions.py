@@ -11,6 +11,7 @@ import pytest
 import ethobench as eb
 from ethobench.app.origins import Origin, Origins
 from ethobench.decoding import Decoder
+from ethobench.models.audit import ENTRIES, LOG, read_entry
 from ethobench.runs.store import Store
 
 ROOT = Path(__file__).parent.parent
@@ -95,3 +96,21 @@ def test_unknown_versions_are_refused(model, tmp_path):
     (tmp_path / "store" / "store.json").write_text('{"format_version": 99}')
     with pytest.raises(eb.EthobenchError, match="99"):
         Store.open(tmp_path / "store")
+
+
+def test_logs_of_unknown_versions_are_refused(tmp_path):
+    log = Origins(tmp_path)
+    log.add([Origin("m1", "anna", 0, 5, "attack")])
+    log.path.write_text(log.path.read_text() + '{"format_version": 99, "start": 1, "stop": 2}\n')
+    with pytest.raises(eb.FormatError, match=r"origins\.jsonl, line 2: format version 99 is not supported, only 1"):
+        log.load()
+    entry = tmp_path / LOG / ENTRIES / "m1.csv.json"
+    entry.parent.mkdir(parents=True)
+    entry.write_text('{"format_version": 99, "file": "m1.csv"}')
+    with pytest.raises(eb.FormatError, match="format version 99 is not supported, only 2; update ethobench"):
+        read_entry(tmp_path, "m1.csv")
+
+
+def test_decoders_of_unknown_versions_are_refused():
+    with pytest.raises(eb.EthobenchError, match="format_version 99"):
+        Decoder.from_dict({**Decoder().to_dict(), "format_version": 99})

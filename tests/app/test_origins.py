@@ -36,5 +36,5 @@ def test_a_torn_line_loses_only_itself(tmp_path):
 
 def test_foreign_lines_are_skipped(tmp_path):
     log = Origins(tmp_path)
-    log.path.write_text('{"format_version": 9, "start": 1, "stop": 2}\n[1]\nnull\n{"format_version": 1}\n\x00\n', encoding="utf-8")
+    log.path.write_text('[1]\nnull\n{"format_version": 1}\n\x00\n', encoding="utf-8")
     assert log.load() == []

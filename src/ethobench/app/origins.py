@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ethobench.core.errors import FormatError
 from ethobench.core.files import sync_folder
 
 FILE_NAME = "origins.jsonl"
@@ -95,7 +96,13 @@ class Origins:
             sync_folder(self.path.parent)
 
     def load(self) -> list[Origin]:
-        """Return all decisions; lines that cannot be read are skipped."""
+        """Return all decisions; damaged lines are skipped.
+
+        Raises
+        ------
+        FormatError
+            If a decision has another format version.
+        """
         names = {f.name for f in fields(Origin)}
         decisions: list[Origin] = []
         try:
@@ -104,11 +111,18 @@ class Origins:
             text = self.path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return decisions
-        for line in text.splitlines():
-            with suppress(ValueError, TypeError):
+        for number, line in enumerate(text.splitlines(), start=1):
+            try:
                 row = json.loads(line)
-                is_decision = isinstance(row, dict) and row.get("format_version") == FORMAT_VERSION
-                if is_decision and type(row.get("start")) is type(row.get("stop")) is int:
+            except ValueError:
+                continue
+            if not isinstance(row, dict) or "format_version" not in row:
+                continue
+            if row["format_version"] != FORMAT_VERSION:
+                message = f"format version {row['format_version']!r} is not supported, only {FORMAT_VERSION}; update ethobench"
+                raise FormatError(self.path, message, f"line {number}")
+            if type(row.get("start")) is type(row.get("stop")) is int:
+                with suppress(TypeError):
                     decisions.append(Origin(**{name: value for name, value in row.items() if name in names}))
         return decisions
 

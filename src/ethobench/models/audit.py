@@ -96,12 +96,22 @@ def write_entry(folder: Path, entry: LoggedPrediction) -> None:
 
 
 def read_entry(folder: Path, file: str) -> LoggedPrediction | None:
-    """Read the log entry of a file; None if it is missing, damaged or of another format version."""
+    """Read the log entry of a file; None if it is missing or damaged.
+
+    Raises
+    ------
+    FormatError
+        If the entry has another format version, so that predictions of a newer ethobench are not taken for files without an entry.
+    """
+    path = _entry_path(folder, file)
     try:
-        content = json.loads(_entry_path(folder, file).read_text(encoding="utf-8"))
-        if content.pop("format_version") != LOG_FORMAT_VERSION:
-            return None
+        content = json.loads(path.read_text(encoding="utf-8"))
+        version = content.pop("format_version")
+        if version != LOG_FORMAT_VERSION:
+            raise FormatError(path, f"format version {version!r} is not supported, only {LOG_FORMAT_VERSION}; update ethobench")
         return LoggedPrediction(**{**content, "notes": tuple(Note(**note) for note in content["notes"])})
+    except FormatError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
