@@ -348,6 +348,12 @@ def test_a_comparison_is_drawn_with_its_own_estimates():
     assert [text.get_text() for text in axes.texts] == ["p = 0.02"]
     with pytest.raises(NotFoundError, match="no measure 'latency_s'; available: share"):
         eb.plot.group_comparison(result, measure="latency_s")
+    rows = [{**result["rows"][0], "by": {"sex": sex}, "pairs": [{"p_corrected": p}]} for sex, p in (("f", 0.5), ("m", 0.25))]
+    axes = eb.plot.group_comparison({**result, "rows": rows})
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["rest, f", "rest, m"]
+    assert [text.get_text() for text in axes.texts] == ["p = 0.5", "p = 0.25"]
+    several = {**result["rows"][0], "pairs": [{"p_corrected": 0.9}] * 3, "p_corrected": 0.04}
+    assert [text.get_text() for text in eb.plot.group_comparison({**result, "rows": [several]}).texts] == ["p = 0.04"]
 
 
 def test_notebooks_show_figures():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,7 +44,7 @@ def run(
         typer.Argument(
             help="A study, a dataset or files. For confusion: PRED TRUTH, or the store of a run. For reliability and "
             "learning_curve: the store of a run.",
-            metavar="PATH...",
+            metavar="PATH",
         ),
     ],
     out: Annotated[Path, typer.Option(help="SVG, PDF or PNG file to write.", metavar="FILE")],
@@ -186,7 +186,7 @@ class Request:
             self.table = tables.duration_table(source, **options)
         else:
             self.table = tables.bout_table(source, **options)
-            options["behaviors"] = self.behaviors
+            options |= {"behaviors": self.behaviors, "colors": _colors(recordings)}
         return source, options
 
     def _scored(self) -> tuple[Any, dict[str, Any]]:
@@ -204,7 +204,7 @@ class Request:
             expected = (
                 "PRED TRUTH, or the store of a run" if self.kind == "confusion" else "one path, the store of a run with probabilities"
             )
-            raise typer.BadParameter(f"{self.kind} needs {expected}; got {len(self.paths)} paths", param_hint="PATH...")
+            raise typer.BadParameter(f"{self.kind} needs {expected}; got {len(self.paths)} paths", param_hint="PATH")
         self.table = tables.confusion_table(scores) if self.kind == "confusion" else tables.reliability_table(scores)
         return scores, {} if self.kind == "confusion" else {"behaviors": self.behaviors}
 
@@ -228,7 +228,7 @@ class Request:
         from ethobench.cli.options import open_store
 
         if len(self.paths) != 1:
-            raise typer.BadParameter(f"{self.kind} needs one path, the store of a run; got {len(self.paths)}", param_hint="PATH...")
+            raise typer.BadParameter(f"{self.kind} needs one path, the store of a run; got {len(self.paths)}", param_hint="PATH")
         return open_store(self.paths[0])
 
     def _agreement(self) -> tuple[Any, dict[str, Any]]:
@@ -264,11 +264,13 @@ class Request:
         if not recordings:
             raise EthobenchError(f"{', '.join(map(str, self.paths))}: no poses, so there is no path to draw")
         chosen = self._chosen(recordings)
-        selection = {"individual": self.individual, "keypoint": self.keypoint}
+        selection: dict[str, Any] = {"individual": self.individual, "keypoint": self.keypoint}
         path = tables.position_table(chosen, **selection)
         self.table = [{"frame": k, "x": x, "y": y} for k, (x, y) in enumerate(zip(path["x"].tolist(), path["y"].tolist(), strict=True))]
+        if chosen.metadata.get("zones"):
+            selection["zones"] = _zone_outlines(chosen)
         if self.kind == "trajectory":
-            return chosen, {**selection, "behaviors": self.behaviors, "annotator": self._annotator}
+            return chosen, {**selection, "behaviors": self.behaviors, "annotator": self._annotator, "colors": _colors(recordings)}
         return chosen, selection
 
     def _groups(self) -> tuple[Any, dict[str, Any]]:
@@ -286,6 +288,23 @@ class Request:
             for unit, value in group["values"].items()
         ]
         return result, {"measure": measure}
+
+
+def _colors(recordings: Sequence[Recording]) -> dict[str, Any]:
+    """Return the colors of behaviors in all recordings, so that figures of one of them have the same."""
+    from ethobench.figures.colors import behavior_colors
+
+    return behavior_colors([a for recording in recordings for a in recording.annotations.values()], "light")
+
+
+def _zone_outlines(recording: Recording) -> dict[str, Any]:
+    """Return the corners (n_corners, 2) of the zones of a study in a recording, in pixels."""
+    import numpy as np
+
+    from ethobench.datasets.zones import pixels_per_cm, zones_of
+
+    scale = pixels_per_cm(recording)
+    return {zone.name: np.asarray(zone.geometry(zone.scale(scale)).exterior.coords) for zone in zones_of(recording)}
 
 
 def _fitted(kind: str, source: Any, options: Mapping[str, Any], width: float, height: float | None) -> Axes:

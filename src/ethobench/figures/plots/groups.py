@@ -51,7 +51,7 @@ def group_comparison(
     xlabel : str
         Name of the value. Default: "share of observed time (%)", or "value" if not `percent`.
     p_values : mapping, optional
-        A p value for each behavior, written at the right. Default: those of a comparison, if it has two groups.
+        A p value for each behavior, written at the right. Default: those of a comparison; of more than two groups that of all groups.
     colors : mapping, optional
         Color of each group.
 
@@ -111,7 +111,7 @@ def group_comparison(
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_yticks(range(len(names)), [style.label(name) for name in names])
     if min(scale * row["value"] for row in shown) >= 0:
-        ax.set_xlim(left=0)
+        ax.set_xlim(left=-0.015 * ax.get_xlim()[1])  # symbols at 0 are complete
     ax.set_xlabel(xlabel or ("share of observed time (%)" if percent else "value"))
     ax.grid(axis="x", color=LANE["light"], linewidth=0.6)
     ax.set_axisbelow(True)
@@ -161,7 +161,7 @@ def _t_interval(values: Any) -> tuple[float | None, float | None, float | None]:
 
 
 def _read_comparison(result: Mapping[str, Any], measure: str) -> tuple[Table, Estimates, dict[str, float]]:
-    """Return the values of individuals, the estimates of groups, and the corrected p values of a comparison of two groups."""
+    """Return the values of individuals, the estimates of groups, and the corrected p values; rows of strata have their names."""
     available = list(dict.fromkeys(row["measure"] for row in result["rows"]))
     if measure not in available:
         raise NotFoundError(f"the comparison has no measure {measure!r}; available: {', '.join(available)}")
@@ -169,13 +169,15 @@ def _read_comparison(result: Mapping[str, Any], measure: str) -> tuple[Table, Es
     estimates: Estimates = {}
     p_values: dict[str, float] = {}
     for row in (row for row in result["rows"] if row["measure"] == measure):
+        name = ", ".join([row["behavior"], *map(str, row.get("by", {}).values())])
         for group, values in row["groups"].items():
-            estimates[row["behavior"], str(group)] = (values["mean"], values["low"], values["high"])
+            estimates[name, str(group)] = (values["mean"], values["low"], values["high"])
             rows += [
-                {"individual": str(name), "group": str(group), "behavior": row["behavior"], "value": value}
-                for name, value in values["values"].items()
+                {"individual": str(unit), "group": str(group), "behavior": name, "value": value}
+                for unit, value in values["values"].items()
                 if value is not None
             ]
-        if len(row["pairs"]) == 1 and row["pairs"][0].get("p_corrected") is not None:
-            p_values[row["behavior"]] = row["pairs"][0]["p_corrected"]
+        p = row.get("p_corrected") if len(row["pairs"]) > 1 else row["pairs"][0].get("p_corrected")
+        if p is not None:
+            p_values[name] = p
     return rows, estimates, p_values

@@ -33,7 +33,7 @@ def draw_matrix(
     right: Sequence[str] = (),
     right_title: str = "",
 ) -> None:
-    """Draw shares (n_rows, n_columns) between 0 and 1 as cells; NaN cells stay gray. `right` has a text for each row."""
+    """Draw shares (n_rows, n_columns) between 0 and 1 as cells, in percent; NaN cells stay gray. `right` has a text for each row."""
     ax.imshow(np.ma.masked_invalid(values), cmap=sequential(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     ax.set_xticks(np.arange(len(columns)), [style.label(name, 16) for name in columns], rotation=35, ha="right", rotation_mode="anchor")
     ax.set_yticks(np.arange(len(rows)), [style.label(name, 16) for name in rows])
@@ -48,6 +48,7 @@ def draw_matrix(
                 if np.isfinite(value) and value >= 0.005:
                     ink = "white" if value > 0.5 else style.INK
                     ax.text(j, i, f"{100 * value:.0f}", ha="center", va="center", color=ink, fontsize=style.text_size(ax, 0.5))
+        ax.set_title("% of row", loc="right", color=style.MUTED, fontsize=style.text_size(ax, 0.5), pad=2)
     for i, text in enumerate(right):
         ax.text(len(columns) - 0.35, i, text, ha="left", va="center", color=style.MUTED, fontsize=style.text_size(ax, 0.5))
     if right_title:

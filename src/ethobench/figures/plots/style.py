@@ -153,7 +153,7 @@ def finish(ax: Axes, *, spines: Sequence[str] = ("left", "bottom"), legend: Lege
         ax.tick_params(axis="y", length=2.5 if "left" in spines else 0)
         for text in (ax.xaxis.label, ax.yaxis.label):
             text.set_fontsize(FONT_SIZE)
-        for title in (ax.title, ax._left_title, ax._right_title):  # type: ignore[attr-defined]
+        for title in (ax.title, ax._left_title):  # type: ignore[attr-defined]
             title.set_fontsize(FONT_SIZE + 1)
         for text in legend.get_texts() if legend is not None else ():
             text.set_fontsize(FONT_SIZE - 0.5)
