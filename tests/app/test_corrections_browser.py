@@ -152,7 +152,8 @@ def test_labels_from_scratch_with_subjects_and_points(tmp_path, serve, visit):
     annotation = read_recordings(tmp_path / "corrections" / "m1" / "m1.zoe.csv")[0].annotation("zoe")
     assert annotation.tracks() == [("bite", "bob", "ann"), ("groom", "bob", "ann")]
     assert (annotation.start.tolist(), annotation.stop.tolist()) == ([100, 120], [120, 120])
-    assert annotation.observed.frames.start.tolist() == [100]
+    assert annotation.observed.of("groom", "bob").start.tolist() == [100]
+    assert len(annotation.observed.of("groom", "ann").start) == 0, "nobody watched her"
 
 
 def test_edits_of_a_copy_keep_its_subject(tmp_path, serve, visit):

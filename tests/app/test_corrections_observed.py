@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from ethobench import Annotation, create_model, load_dataset
 from ethobench.app.corrections import Corrections
-from ethobench.app.editing import add_observed, hide, mark, remove_observed
+from ethobench.app.editing import add_observed, change_bout, clear, hide, mark, remove_observed
 from ethobench.app.history import History
 from ethobench.app.opening import open_project
 from ethobench.core import Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, NotFoundError, ReadWarning
+from ethobench.core.targets import exclusive_targets
 from ethobench.metrics.budgets import time_budget
 
 N = 30
@@ -152,6 +153,19 @@ def test_watched_frames_that_cannot_be_saved_are_discarded(project, monkeypatch)
     with pytest.raises(OSError, match="No space"):
         project.watch(1, "zoe", [[0, 100]])
     assert observed(project.recording(1).track("zoe").annotation) == []
+
+
+def test_a_bout_is_observed_for_its_subject_only():
+    a = Annotation.from_bouts([], [], [], NAMES, 10, N, observed=iv.empty(), subjects=["ann", "bob"])
+    marked = mark(a, 10, 20, "run", subject="ann")
+    assert (observed(marked, "ann"), observed(marked, "bob")) == ([(10, 20)], [])
+    cleared = clear(marked, 15, 30, subject="bob")
+    assert (observed(cleared, "ann"), observed(cleared, "bob")) == ([(10, 20)], [(15, 30)])
+    moved = change_bout(marked, 0, start=22, stop=28, subject="bob")
+    assert (observed(moved, "ann"), observed(moved, "bob")) == ([(10, 20)], [(22, 28)])
+    assert observed(mark(a, 10, 20, "run")) == [(10, 20)], "without a subject, for all"
+    codes = exclusive_targets(marked)
+    assert (codes[10:20].tolist(), set(codes.tolist())) == ([NAMES.index("run")] * 10, {-1, NAMES.index("run")})
 
 
 def test_watching_counts_for_the_subject_that_is_labeled():

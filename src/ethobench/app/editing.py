@@ -1,7 +1,8 @@
 """Edits of an annotation. Each function returns a new annotation.
 
-`mark` and `clear` make the edited frames observed; `hide` makes them unobserved. `add_observed` and `remove_observed` change the observed
-frames only, not the bouts. `change_bout`, `split_bout` and `merge_bouts` edit single bouts and keep their modifiers and comments.
+`mark` and `clear` make the edited frames observed for their subject; `hide` makes them unobserved. `add_observed` and `remove_observed`
+change the observed frames only, not the bouts. `change_bout`, `split_bout` and `merge_bouts` edit single bouts and keep their modifiers
+and comments.
 """
 
 from __future__ import annotations
@@ -215,9 +216,8 @@ def change_bout(annotation: Annotation, index: int, *, exclusive: bool | Collect
     kept = np.arange(len(a)) != index
     others = kept & _has_duration(a) & (a.subject == _subject_code(a, subject)) & _excluded(a, exclusive)
     rest = _rebuild(a, _Pieces.cut(a, start, stop, others & (stop > start), kept))
-    return _add(
-        _observe(rest, start, max(stop, start + 1), subject), start, stop, code, subject, target, (texts[0] or "", texts[1] or ""), confidence
-    )
+    observed = _observe(rest, start, max(stop, start + 1), subject)
+    return _add(observed, start, stop, code, subject, target, (texts[0] or "", texts[1] or ""), confidence)
 
 
 def split_bout(annotation: Annotation, index: int, frame: int) -> Annotation:

@@ -7,6 +7,29 @@ from numpy.typing import NDArray
 
 from ethobench.core import intervals as iv
 from ethobench.core.annotation import UNOBSERVED, Annotation
+from ethobench.core.observed import Observed, Track
+
+
+def merge_subjects(annotation: Annotation) -> Annotation:
+    """Return an annotation without subjects in which a bout is observed although other subjects were not watched meanwhile.
+
+    If only one of two animals was watched, the behavior of its bouts occurs, whatever the other one does. Frames without a bout show no
+    behavior only where all animals were watched.
+
+    Examples
+    --------
+    >>> from ethobench.core.observed import Track
+    >>> only_a = Observed(iv.empty(), {Track(subject="a"): iv.intervals([0], [6]), Track(subject="b"): iv.empty()})
+    >>> labels = Annotation.from_bouts([2], [4], ["run"], ["run"], rate=10, n_frames=8, subject=["a"], subjects=["a", "b"], observed=only_a)
+    >>> merge_subjects(labels).to_codes().tolist()
+    [-1, -1, 0, 0, -1, -1, -1, -1]
+    """
+    merged = annotation.without_subjects()
+    if not any(track.subject for track in merged.observed.tracks):
+        return merged
+    names = merged.ethogram.names
+    tracks = {Track(name): iv.union_all([merged.observed.of(name), merged.spans(code)]) for code, name in enumerate(names)}
+    return merged.with_observed(Observed(merged.observed.frames, tracks))
 
 
 def exclusive_targets(annotation: Annotation) -> NDArray[np.int16]:
@@ -22,7 +45,7 @@ def exclusive_targets(annotation: Annotation) -> NDArray[np.int16]:
     array of int16 (n_frames,)
         The index of the behavior, ``len(ethogram)`` for none of them, -1 where unobserved.
     """
-    return annotation.without_subjects().to_codes().astype(np.int16)
+    return merge_subjects(annotation).to_codes().astype(np.int16)
 
 
 def overlapping_targets(annotation: Annotation) -> NDArray[np.int16]:
@@ -38,7 +61,7 @@ def overlapping_targets(annotation: Annotation) -> NDArray[np.int16]:
     array of int16 (n_frames, n_behaviors)
         1 where the behavior occurs, 0 where it does not, -1 where it is unobserved.
     """
-    merged = annotation.without_subjects()
+    merged = merge_subjects(annotation)
     targets = merged.to_frames().astype(np.int16)
     for code, behavior in enumerate(merged.ethogram):
         targets[~iv.to_mask(merged.observed.of(behavior.name), merged.n_frames), code] = UNOBSERVED

@@ -25,6 +25,7 @@ from ethobench.core.errors import EthobenchError, NotFittedError
 from ethobench.core.ethogram import join_ethograms
 from ethobench.core.folds import default_grouping
 from ethobench.core.progress import Listener, progress_listener, progress_range, report_progress
+from ethobench.core.targets import merge_subjects
 from ethobench.decoding.decoder import Decoder
 from ethobench.features.cache import feature_cache
 from ethobench.formats.parse_cache import cache_folder
@@ -438,7 +439,7 @@ def complete_rejections(truth: Annotation, prediction: Prediction) -> Annotation
     Annotation
         Without subjects. Equal to `truth` where all behaviors were observed.
     """
-    merged = truth.without_subjects()
+    merged = merge_subjects(truth)
     codes, ethogram = merged.to_codes(), merged.ethogram
     excluded = np.zeros((merged.n_frames, len(ethogram) + (ethogram.background is None)), dtype=bool)
     for code, behavior in enumerate(ethogram):
