@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,7 +40,6 @@ from ethobench.models.boost import Boost
 from ethobench.models.candidates import (
     COMPARED_PROGRESS,
     NO_NETWORK,
-    REFIT_COST,
     Candidate,
     Comparison,
     compare_candidates,
@@ -55,6 +55,7 @@ from ethobench.models.signal_model import SignalModel
 
 DEFAULT, FALLBACK = "auto", "rf"
 STATE = "auto.json"
+MEMBER_NAME = re.compile(r"(boost|tcn)(-[2-9])?")  # in saved models
 MAX_DECODER_FRAMES = 300_000  # on which decoders are compared; more frames are subsampled
 MIN_DECODER_FRAMES = 60_000  # beyond which frames are subsampled where short bouts keep `GOOD_BOUT_FRAMES`
 MIN_BOUT_FRAMES, GOOD_BOUT_FRAMES = 4, 64  # of a short bout after subsampling
@@ -142,7 +143,7 @@ class Auto(SignalModel):
     packages = Boost.packages
     Params = Params
     grid = {"metric": ("balanced", "f1", "bout_f1")}  # noqa: RUF012
-    revision = 5
+    revision = 6
     supports_deadline = True
 
     members: dict[str, Model]
@@ -189,7 +190,7 @@ class Auto(SignalModel):
             predictions = {candidates[0].name: predictions[candidates[0].name]}
         self.blend, calibrated = fit_blend(predictions, truths, groups)
         priors = self.blend.priors(comparison.data.ethogram)
-        refit_seconds = REFIT_COST * sum(c.fold_seconds for c in candidates if self.blend.weights.get(c.name, 0) > 0)
+        refit_seconds = sum(c.refit_seconds for c in candidates if self.blend.weights.get(c.name, 0) > 0)
         limit = _without_scoring(deadline).before(refit_seconds)
         with progress_range(COMPARED_PROGRESS, COMPARED_PROGRESS + DECODING_PROGRESS):
             self.decoder, trials = fit_decoder_on_subsample(calibrated, truths, self.params.metric, groups, priors, limit)
@@ -207,7 +208,7 @@ class Auto(SignalModel):
         """Fit candidates to all recordings, each with its share of the remaining time."""
         members = {}
         limit = _without_scoring(deadline)
-        costs = [max(candidate.fold_seconds, 1e-9) for candidate in candidates]
+        costs = [max(candidate.refit_seconds, 1e-9) for candidate in candidates]
         first = COMPARED_PROGRESS + DECODING_PROGRESS
         for number, candidate in enumerate(candidates):
             refit_deadline = limit.share(costs[number] / sum(costs[number:]))
@@ -215,7 +216,8 @@ class Auto(SignalModel):
                 refit_deadline = Deadline(MIN_REFIT_SHARE * (deadline.end - deadline.start), clock=deadline.clock)
             start, stop = (first + (1 - first) * sum(costs[:k]) / sum(costs) for k in (number, number + 1))
             with progress_range(start, stop, "all recordings"):
-                members[candidate.name] = candidate.fit_all(refit_deadline)
+                models = candidate.fit_all(refit_deadline)
+            members |= {member_name(candidate.name, number): model for number, model in enumerate(models)}
         return members
 
     def _adapt(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
@@ -249,7 +251,10 @@ class Auto(SignalModel):
         return max(member.context(rate) or 0 for member in self.members.values())
 
     def _predict(self, recording: Recording, baseline: Baseline) -> Prediction:
-        return self.blend.apply({name: member.predict_probabilities(recording, baseline) for name, member in self.members.items()})
+        predictions: dict[str, list[Prediction]] = {}
+        for name, member in self.members.items():
+            predictions.setdefault(candidate_name(name), []).append(member.predict_probabilities(recording, baseline))
+        return self.blend.apply({candidate: mean_prediction(each) for candidate, each in predictions.items()})
 
     def _decode(self, prediction: Prediction, condition: str = "") -> Prediction:
         """Decode probabilities into bouts; abstain where the confidence is below `min_confidence`."""
@@ -279,12 +284,30 @@ class Auto(SignalModel):
         try:
             self.blend, self.keypoints = Blend.from_dict(state["blend"]), keypoints_from_json(state["keypoints"])
             self.training_range = TrainingRange.from_dict(state["training_range"]) if state["training_range"] else None
-            names = [name for name in ("boost", "tcn") if name in state["members"]]
+            names = [name for name in state["members"] if MEMBER_NAME.fullmatch(name)]
         except (KeyError, TypeError, ValueError, EthobenchError) as error:
             raise FormatError(folder / STATE, f"the state of the model is damaged ({error})") from None
         self.members = {name: load_model(folder / name) for name in names}
-        if other := [name for name, member in self.members.items() if member.name != name]:
-            raise FormatError(folder / other[0], f"expected a model {other[0]!r}, got {self.members[other[0]].name!r}")
+        if other := [name for name, member in self.members.items() if member.name != candidate_name(name)]:
+            raise FormatError(folder / other[0], f"expected a model {candidate_name(other[0])!r}, got {self.members[other[0]].name!r}")
+
+
+def member_name(candidate: str, number: int) -> str:
+    """Return the name of a member, such as ``"tcn"`` for the first of a candidate's models and ``"tcn-2"`` for the second."""
+    return candidate if number == 0 else f"{candidate}-{number + 1}"
+
+
+def candidate_name(member: str) -> str:
+    """Return the name of the candidate that a member belongs to."""
+    return member.partition("-")[0]
+
+
+def mean_prediction(predictions: Sequence[Prediction]) -> Prediction:
+    """Return the mean of the probabilities of several models."""
+    if len(predictions) == 1:
+        return predictions[0]
+    named = {str(number): prediction for number, prediction in enumerate(predictions)}
+    return weighted_mean(named, dict.fromkeys(named, 1.0))
 
 
 def fit_decoder_on_subsample(

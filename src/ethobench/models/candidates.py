@@ -36,10 +36,10 @@ TIMED_UPDATES = 10  # after which the speed of a training is known
 MIN_ANNOTATED_SECONDS = 300.0  # below which no network is tried
 NETWORK_OVERHEAD = 1.5  # duration of an update relative to the network alone: sampling and augmenting the examples
 BOOST_PROGRESS, COMPARED_PROGRESS = 0.2, 0.65  # progress after evaluating the trees, where a network follows, and after all candidates
-NETWORK: dict[str, Any] = {"updates": 300}  # of the full training; half the width and updates lose bouts: benchmarks/results/auto.md
-SCREENING: dict[str, Any] = {"width": 32, "batch": 8, "updates": 100}  # of a short training on one inner fold, which must improve the trees
+NETWORK: dict[str, Any] = {"updates": 200}  # of the full training; half the width loses bouts: benchmarks/results/auto.md
+MIN_ENSEMBLE = 3  # networks of inner folds that are used instead of one trained on all recordings: as good or better, and free
 COMPARED_SMOOTHING = 1.0  # seconds over which probabilities are averaged before the network is judged; decoding does so anyway
-MIN_NETWORK_GAIN = 0.015  # of frame F1 by the network, after smoothing, below which it is not worth a threefold training time
+MIN_NETWORK_GAIN = 0.005  # of frame F1 by the network, after smoothing, below which it is not worth its time
 FIT_SHARE = 0.75  # of the time for a fold, the rest of which is for predicting
 NO_NETWORK = (
     "torch is not installed, so auto uses boosted trees without a network. On the rats that makes no measurable difference (bout "
@@ -98,16 +98,21 @@ class Candidate:
     recordings: tuple[str, ...] = ()
     fold_seconds: float = 0.0
 
+    @property
+    def refit_seconds(self) -> float:
+        """Expected duration of `fit_all`."""
+        return REFIT_COST * self.fold_seconds
+
     def fit_without(self, held_out: Sequence[str], deadline: Deadline) -> Model:
         """Fit a model to the recordings that are not held out, until a deadline; leave time to predict those that are."""
         raise NotImplementedError
 
-    def fit_all(self, deadline: Deadline) -> Model:
-        """Fit a model to all recordings, until a deadline."""
+    def fit_all(self, deadline: Deadline) -> list[Model]:
+        """Fit to all recordings, until a deadline; the predictions of the models are averaged."""
         started = time.perf_counter()
         model = self.fit_without([], deadline)
         self.seconds += time.perf_counter() - started
-        return model
+        return [model]
 
     def add_fold(self, fold: FoldResult) -> None:
         """Add the predictions of a fold and their duration."""
@@ -156,25 +161,37 @@ class BoostCandidate(Candidate):
 
 
 class NetworkCandidate(Candidate):
-    """A temporal convolutional network."""
+    """Temporal convolutional networks: those of the inner folds together, or one where there are few folds."""
 
     def __init__(self, data: Dataset, truths: Mapping[str, Annotation], template: Model) -> None:
         super().__init__("tcn")
         self.data, self.truths, self.template = data, truths, template
-        self.params = NETWORK
+        self.fold_models: list[Model] = []
+
+    @property
+    def refit_seconds(self) -> float:
+        """Expected duration of `fit_all`."""
+        return 0.0 if len(self.fold_models) >= MIN_ENSEMBLE else super().refit_seconds
+
+    def fit_all(self, deadline: Deadline) -> list[Model]:
+        """Return the networks of the inner folds, which together were trained on all recordings; train one if there are few."""
+        return self.fold_models if len(self.fold_models) >= MIN_ENSEMBLE else super().fit_all(deadline)
 
     def fit_without(self, held_out: Sequence[str], deadline: Deadline) -> Model:
         """Train a network on the other recordings."""
-        model = copy_fitted_metadata(self.template, make_network(self.template, **self.params))
+        model = copy_fitted_metadata(self.template, make_network(self.template))
         model.deadline = deadline.share(FIT_SHARE if held_out else 1.0)
         if model.deadline.is_limited and held_out:
             model.progress = partial(stop_slow_training, model.deadline, deadline.clock())
-        return fit_without(model, self.data, self.truths, held_out)
+        fitted = fit_without(model, self.data, self.truths, held_out)
+        if held_out:
+            self.fold_models.append(fitted)
+        return fitted
 
 
-def make_network(template: Model, **params: Any) -> Tcn:
+def make_network(template: Model) -> Tcn:
     """Return the network that is blended with the trees."""
-    return Tcn(seed=template.seed, condition=template.params.condition, **{**NETWORK, **params})
+    return Tcn(seed=template.seed, condition=template.params.condition, **NETWORK)
 
 
 def stop_slow_training(deadline: Deadline, start: float, progress: Progress) -> None:
@@ -309,31 +326,17 @@ def _possible_updates(data: Dataset, template: Model, seconds: float) -> float:
 
 
 def _evaluate_network(network: NetworkCandidate, comparison: Comparison, folds: list[list[str]], deadline: Deadline) -> None:
-    """Evaluate the network on the same folds as boosted trees; drop it after a short training if it does not improve them."""
+    """Evaluate the network on the same folds as boosted trees; drop it after the first if it does not improve them."""
     try:
-        if len(folds) > 1 and not _passes_screening(network, comparison, folds[0], deadline):
-            comparison.notes.append("the network did not improve on the trees in the first fold, so it is not used")
-            network.dropped = True
-            return
         for fold in cross_validate(network.fit_without, comparison.data, folds, deadline, reserved_fits=REFIT_COST):
             network.add_fold(fold)
+            if network.folds == 1 and len(folds) > 1 and not _improves_blend(network, comparison):
+                comparison.notes.append("the network did not improve on the trees in the first fold, so it is not used")
+                network.dropped = True
+                return
     except OutOfTimeError as error:
         comparison.notes.append(f"no network, to keep the time budget: {error}")
         network.dropped = True
-
-
-def _passes_screening(network: NetworkCandidate, comparison: Comparison, held_out: list[str], deadline: Deadline) -> bool:
-    """Return whether a short training improves the trees on one fold; if not, the network keeps these predictions for the report."""
-    screened = NetworkCandidate(network.data, network.truths, network.template)
-    screened.params = SCREENING
-    fits = len(comparison.candidates[0].predictions) / max(len(held_out), 1) + REFIT_COST
-    (fold,) = cross_validate(screened.fit_without, comparison.data, [held_out], deadline, reserved_fits=fits)
-    screened.add_fold(fold)
-    network.seconds += fold.seconds
-    if _improves_blend(screened, comparison):
-        return True
-    network.predictions, network.folds, network.fold_seconds = screened.predictions, screened.folds, screened.fold_seconds
-    return False
 
 
 def _improves_blend(candidate: Candidate, comparison: Comparison) -> bool:

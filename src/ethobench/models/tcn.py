@@ -90,12 +90,12 @@ class TcnParams:
         Use the zones of the study (``zones.csv``) as inputs: whether each animal is inside, and how far away it is.
     """
 
-    step_rate: Annotated[float, Field(gt=0)] = 12.5
+    step_rate: Annotated[float, Field(gt=0)] = 10.0
     levels: Count = 7
     width: Count = 64
-    seconds: Annotated[float, Field(gt=0)] = 40.0
+    seconds: Annotated[float, Field(gt=0)] = 20.0
     passes: Count = 120
-    updates: Count = 300
+    updates: Count = 200
     batch: Count = 16
     learning_rate: LearningRate = 0.003
     class_weight_exponent: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -186,6 +186,7 @@ class Tcn(NetworkModel, SignalModel):
     title = "temporal convolutional network, dilated and residual; tags and poses"
     Params = TcnParams
     grid = {"learning_rate": (0.01, 0.003, 0.001), "class_weight_exponent": (0.0, 0.5, 1.0)}  # noqa: RUF012
+    revision = 3
 
     module: TemporalNetwork
     scaling: SignalScaling | InputTransform

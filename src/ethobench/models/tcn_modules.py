@@ -53,18 +53,22 @@ class TemporalNetwork(nn.Module):
 
 
 class ResidualLayer(nn.Module):
-    """A dilated convolution with three taps, a pointwise convolution and dropout, added to the input."""
+    """A dilated convolution with three taps, a pointwise convolution and dropout, added to the input.
+
+    Dropout is of entire channels, as in other temporal convolutional networks (Bai et al., 2018, https://arxiv.org/abs/1803.01271). It is
+    also several times faster than dropout of single values.
+    """
 
     def __init__(self, width: int, dilation: int, dropout: float, causal: bool) -> None:
         super().__init__()
         self.context = 2 * dilation if causal else dilation
         self.causal = causal
-        self.dilated = nn.Conv1d(width, width, 3, dilation=dilation, bias=False)
+        self.dilated = nn.Conv1d(width, width, 3, dilation=dilation, padding=0 if causal else dilation, bias=False)
         self.normalize = nn.BatchNorm1d(width)
         self.pointwise = nn.Conv1d(width, width, 1)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout1d(dropout)
 
     def forward(self, signals: Tensor) -> Tensor:
         """Keep the shape (batch, width, steps)."""
-        padded = nn.functional.pad(signals, (self.context, 0 if self.causal else self.context))
+        padded = nn.functional.pad(signals, (self.context, 0)) if self.causal else signals
         return signals + torch.as_tensor(self.dropout(self.pointwise(torch.relu(self.normalize(self.dilated(padded))))))
