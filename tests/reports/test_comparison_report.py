@@ -41,3 +41,18 @@ def test_behavior_by_zone_is_shown_where_there_are_zones():
     assert ids[-1] == "zones"
     unclear = summarize_comparison(eb.compare_groups(recordings, "treatment", measures="share"), recordings)
     assert any("behavior by zone is not shown" in note for note in unclear["notes"])
+
+
+def test_differences_by_labels_are_shown_if_there_are_model_labels(recordings):
+    several = []
+    for k, recording in enumerate(recordings):
+        labels = {"model": recording.annotation().shift(3)} | ({"anna": recording.annotation()} if k < 4 else {})
+        several.append(recording.copy(annotations=labels))
+    result = eb.compare_groups(several, "treatment", measures="share", labels="anna", model_labels="model")
+    report = summarize_comparison(result, several)
+    assert "saline 3 (2 labeled)" in report["lead"]
+    (sources,) = [figure for figure in report["groups"][0]["figures"] if figure["id"] == "sources"]
+    assert {row[2] for row in sources["rows"]} == {"both", "human labels alone", "model labels alone"}
+    (differences,) = [figure for figure in report["groups"][0]["figures"] if figure["id"] == "differences"]
+    assert differences["rows"][0][0] == "share of observed time (%)"
+    assert float(differences["rows"][0][3].split()[0]) == pytest.approx(100 * result["rows"][0]["pairs"][0]["difference"], rel=0.01)

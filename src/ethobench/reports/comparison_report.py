@@ -9,6 +9,7 @@ import ethobench
 from ethobench.analysis.budgets import budgets, mean_budgets
 from ethobench.analysis.comparison import Comparison
 from ethobench.analysis.group_values import CELLS
+from ethobench.analysis.groups import SHARES
 from ethobench.analysis.zones import ZoneOptions
 from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError
@@ -59,7 +60,8 @@ def summarize_comparison(
     recordings = list(recordings)
     annotations = [a for r in recordings for a in r.annotations.values()]
     ethogram = join_ethograms(a.ethogram for a in annotations) if annotations else None
-    figures = [_budgets(result), _differences(result), _individuals(result)]
+    sources = _sources(result)
+    figures = [_budgets(result), _differences(result), *([sources] if sources is not None else []), _individuals(result)]
     notes = list(result["notes"])
     try:
         zones = _zones(result, recordings, zone_options)
@@ -74,7 +76,10 @@ def summarize_comparison(
         "absent": [f"never annotated: {', '.join(result['never_annotated'])}"] if result["never_annotated"] else [],
     }
     paragraphs, references = describe_methods(comparison=result)
-    counts = ", ".join(f"{name} {count['individuals']}" for name, count in result["n"].items())
+    counts = ", ".join(
+        f"{name} {count['individuals']}{f' ({labeled} labeled)' if (labeled := count.get('labeled')) is not None else ''}"
+        for name, count in result["n"].items()
+    )
     return {
         "title": title or f"{' and '.join(result['groups'])} compared" if len(result["groups"]) < 4 else f"Groups by {result['column']}",
         "lead": f"{counts}; {result['design']}; unit of analysis: {result['unit']}",
@@ -92,14 +97,18 @@ def _name(row: Mapping[str, Any]) -> str:
     return f"{row['behavior']} ({strata})" if strata else str(row["behavior"])
 
 
-def _with_interval(pair: Mapping[str, Any], value: str, low: str, high: str) -> str:
+def _with_interval(pair: Mapping[str, Any], value: str, low: str, high: str, scale: float = 1.0) -> str:
     """Return a value and its interval as text, such as "0.091 (0.02 to 0.163)"."""
     if pair[value] is None:
         return "–"
     if pair[low] is None:
-        return f"{pair[value]:.3g}"
-    end = "infinite" if pair[high] is None else f"{pair[high]:.3g}"
-    return f"{pair[value]:.3g} ({pair[low]:.3g} to {end})"
+        return f"{scale * pair[value]:.3g}"
+    end = "infinite" if pair[high] is None else f"{scale * pair[high]:.3g}"
+    return f"{scale * pair[value]:.3g} ({scale * pair[low]:.3g} to {end})"
+
+
+def _p_text(p: float | None) -> str:
+    return "–" if p is None else "<\u00a00.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _budgets(result: Comparison) -> Figure:
@@ -123,13 +132,13 @@ def _budgets(result: Comparison) -> Figure:
 def _differences(result: Comparison) -> Figure:
     rows = [
         (
-            LABELS.get(row["measure"], row["measure"]),
+            f"{LABELS.get(row['measure'], row['measure'])}{' (%)' if row['measure'] in SHARES else ''}",
             _name(row),
             f"{pair['groups'][1]} - {pair['groups'][0]}",
-            _with_interval(pair, "difference", "low", "high"),
+            _with_interval(pair, "difference", "low", "high", 100.0 if row["measure"] in SHARES else 1.0),
             _with_interval(pair, "ratio", "ratio_low", "ratio_high"),
             _with_interval(pair, "effect_size", "effect_low", "effect_high"),
-            None if pair["p_corrected"] is None else round(pair["p_corrected"], 4),
+            _p_text(pair["p_corrected"]),
         )
         for row in result["rows"]
         for pair in row["pairs"]
@@ -141,6 +150,34 @@ def _differences(result: Comparison) -> Figure:
         f"With 95 % intervals; effect size: Hedges' g; p corrected over the behaviors of a measure ({result['correction']}).",
         ["measure", "behavior", "groups", "difference", "ratio", "effect size", "p"],
         rows,
+    )
+
+
+def _sources(result: Comparison) -> Figure | None:
+    """Return the differences from human labels, model labels, and both; None without model labels."""
+    sources = {"both": None, "human labels alone": "human_labels_alone", "model labels alone": "model_labels_alone"}
+    several = len(result["groups"]) > 2
+    rows = []
+    for row in result["rows"]:
+        for pair in (pair for pair in row["pairs"] if "relative_width" in pair):
+            name = f"{_name(row)}, {pair['groups'][1]} - {pair['groups'][0]}" if several else _name(row)
+            for label, key in sources.items():
+                estimate = pair if key is None else pair[key]
+                if estimate["difference"] is not None:
+                    values = (estimate["difference"], estimate["low"], estimate["high"])
+                    rows.append((LABELS.get(row["measure"], row["measure"]), name, label, *values))
+    if not rows:
+        return None
+    contrast = f" ({result['groups'][1]} - {result['groups'][0]})" if not several else ""
+    return make_figure(
+        "sources",
+        "dots",
+        "Differences by labels",
+        f"Difference of the groups{contrast} and its 95 % interval. Model labels alone keep the errors of the model; human labels correct "
+        "them.",
+        ["measure", "behavior", "labels", "difference", "low", "high"],
+        rows,
+        {"choose": ["measure"], "y": "behavior", "x": "difference", "low": "low", "high": "high", "series": "labels"},
     )
 
 
