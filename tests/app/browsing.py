@@ -16,14 +16,14 @@ in_browser = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="the
 
 
 def settle(page: Any) -> None:
-    """Wait until every request is answered and drawn."""
+    """Wait until every request is answered and drawn. Time is that of the page, which may be slow on a busy machine."""
     requested, answered = ASKED[page]
     quiet = 0
     while quiet < 3:
         before = len(requested)
-        page.wait_for_timeout(60)
+        page.evaluate("() => new Promise((done) => setTimeout(() => requestAnimationFrame(done), 45))")
         quiet = quiet + 1 if len(requested) == before == len(answered) else 0
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
 
 
 def lane_colors(page: Any, lane: int, share: float) -> tuple[int, int, int]:
@@ -73,7 +73,12 @@ def go_to(page: Any, frame: int) -> None:
         *["Shift+ArrowRight"] * (frame // RATE % 10),
         *["ArrowRight"] * (frame % RATE),
     )
-    assert f"frame {frame} of" in page.text_content("output.frame")
+    at_frame(page, frame)
+
+
+def at_frame(page: Any, frame: int) -> None:
+    """Wait until the playhead is at a frame; keys may still wait for a request."""
+    page.wait_for_function("(text) => document.querySelector('output.frame').textContent.startsWith(text)", arg=f"frame {frame} of")
 
 
 def saved(page: Any, revision: int) -> None:

@@ -17,8 +17,8 @@ def test_every_state_of_the_page_is_accessible(lab, serve, visit, scheme):
     assert violations(page) == []
     begin_correction(page, "zoe", "a copy of anna")
     keys(page, "Enter")
+    page.wait_for_selector(".details")
     settle(page)
-    assert page.is_visible(".details")
     assert violations(page) == []
     page.click("text=Compare")
     settle(page)

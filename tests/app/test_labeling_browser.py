@@ -8,7 +8,7 @@ import pytest
 
 from ethobench import load_dataset, read_recordings, write_recordings
 from ethobench.datasets.synthetic import make_dataset
-from tests.app.browsing import begin_correction, in_browser, keys, saved, settle
+from tests.app.browsing import at_frame, begin_correction, in_browser, keys, saved, settle
 from tests.video_files import write_video
 
 pytestmark = in_browser
@@ -36,7 +36,7 @@ def type_ethogram(page):
 def frame(page, target):
     """Step to a frame from the beginning, at 30 frames per second."""
     keys(page, "Home", *["Shift+ArrowRight"] * (target // 30), *["ArrowRight"] * (target % 30))
-    assert f"frame {target} of" in page.text_content("output.frame")
+    at_frame(page, target)
 
 
 def bouts(annotation):
@@ -87,7 +87,7 @@ def test_a_video_is_labeled_from_nothing_by_keys_only(video, tmp_path, serve, vi
         page.locator("dialog button.primary").press("Enter")
     download.value.save_as(tmp_path / "out.boris")
     without_targets = [(*bout[:4], None) for bout in expected]  # which BORIS cannot store, as the page says
-    assert "target" in page.text_content("#message")
+    page.wait_for_function("() => document.querySelector('#message').textContent.includes('target')")
     assert bouts(read_recordings(tmp_path / "out.boris", warn=False)[0].annotation()) == without_targets
     assert not (tmp_path / "ethogram.csv").exists()
     assert (tmp_path / "corrections" / "arena" / "ethogram.csv").is_file()
@@ -110,8 +110,8 @@ def test_the_teacher_is_trained_after_ten_bouts_and_five_suggestions_are_reviewe
         saved(page, i + 1)
     keys(page, "Escape", "t")
     page.wait_for_function("() => document.querySelector('eb-teacher').textContent.includes('Train again')", timeout=60_000)
+    page.wait_for_function("() => document.querySelector('eb-timeline').lanes.some((lane) => lane.track?.name === 'teacher')")
     settle(page)
-    assert page.evaluate("() => document.querySelector('eb-timeline').lanes.some((lane) => lane.track?.name === 'teacher')")
     decisions = ["Enter", "Delete", "Enter", "g", "q"]
     keys(page, "q")
     for key in decisions:

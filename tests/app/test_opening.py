@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,11 +38,15 @@ def test_another_manifest_in_the_same_folder_has_separate_corrections(lab):
 
 def test_a_folder_that_cannot_be_written(lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ethobench.app.opening.os.access", lambda *_: False)
+    monkeypatch.setattr("ethobench.app.opening.os.access", lambda path, _: not Path(path).is_relative_to(lab))
     messages: list[str] = []
     project = open_project([str(lab)], notify=messages.append)
     assert project.corrections.folder.resolve() == tmp_path / "corrections" / "lab"
     assert str(tmp_path / "corrections" / "lab") in messages[0]
+    monkeypatch.setattr("ethobench.app.opening.os.access", lambda *_: False)
+    project = open_project([str(lab)], notify=messages.append)
+    assert "is read-only, so labels cannot be saved; state another folder with" in messages.pop()
+    assert len(project.recordings) == 2, "it can be viewed"
     named = open_project([str(lab)], corrections=tmp_path / "mine", notify=messages.append)
     assert named.corrections.folder == tmp_path / "mine"
 

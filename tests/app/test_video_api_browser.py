@@ -107,7 +107,7 @@ def test_cameras_are_in_sync_and_settings_are_remembered(study, serve, visit):
     assert shown_picture(page, 30) == 30
     assert shown_picture(page, 20, camera=1) == 20, "it was started one second later"
     keys(page, "Home")
-    assert page.locator("eb-stage video").nth(1).evaluate("(video) => video.classList.contains('outside')")
+    page.wait_for_function("() => document.querySelectorAll('eb-stage video')[1].classList.contains('outside')")
     page.click(".video-settings summary")
     page.locator(".video-settings input[name=brightness]").fill("150")
     assert "brightness(150%)" in page.locator("eb-stage video").first.evaluate("(video) => video.style.filter")

@@ -217,7 +217,11 @@ def _corrections_folder(name: str, manifest: Path | None, stated: Path | None, n
         if os.access(folder if folder.exists() else root, os.W_OK):
             return Corrections(folder, manifest.name)
     folder = Path(CORRECTIONS) / file_stem(name)
-    notify(f"corrections will be saved to {folder.resolve()}")
+    parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if os.access(parent, os.W_OK):
+        notify(f"corrections will be saved to {folder.resolve()}")
+    else:
+        notify(Message(f"{parent} is read-only, so labels cannot be saved; state another folder with ", Option("corrections")))
     return Corrections(folder)
 
 
