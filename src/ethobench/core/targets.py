@@ -14,7 +14,8 @@ def merge_subjects(annotation: Annotation) -> Annotation:
     """Return an annotation without subjects in which a bout is observed although other subjects were not watched meanwhile.
 
     If only one of two animals was watched, the behavior of its bouts occurs, whatever the other one does. Frames without a bout show no
-    behavior only where all animals were watched.
+    behavior only where all animals were watched. Bouts that are not observed for their own subject, such as those of a behavior that is
+    not in the list of labeled ones, remain unobserved.
 
     Examples
     --------
@@ -27,8 +28,12 @@ def merge_subjects(annotation: Annotation) -> Annotation:
     merged = annotation.without_subjects()
     if not any(track.subject for track in merged.observed.tracks):
         return merged
-    names = merged.ethogram.names
-    tracks = {Track(name): iv.union_all([merged.observed.of(name), merged.spans(code)]) for code, name in enumerate(names)}
+    observed = annotation.observed
+    tracks = {Track(name): observed.of(name) for name in annotation.ethogram.names}
+    for behavior, subject, target in annotation.tracks():
+        bouts = iv.union(annotation.spans(behavior, subject or "", target or ""))
+        watched = iv.intersection(bouts, observed.of(behavior, subject, target))
+        tracks[Track(behavior)] = iv.union_all([tracks[Track(behavior)], watched])
     return merged.with_observed(Observed(merged.observed.frames, tracks))
 
 
