@@ -47,6 +47,7 @@ def test_table_fits_and_json_equals_python(tmp_path):
     assert printed == json.loads(json.dumps(eb.compare_groups(eb.load_dataset(study), "treatment")))
 
 
+@pytest.mark.slow
 def test_model_labels_in_a_folder(tmp_path):
     study = write_study(tmp_path / "study", n=12, n_labeled=5)
     arguments = ("compare", study, "--groups", "treatment", "--labels", study / "human", "--model-labels", study / "predicted")
@@ -90,6 +91,7 @@ def test_wrong_input(tmp_path, arguments, code, message):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_strata_pairs_and_several_groups(tmp_path):
     study = write_study(tmp_path / "study")
     by_sex = run("compare", study, "--groups", "treatment", "--by", "sex", "--measure", "share")

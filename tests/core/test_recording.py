@@ -134,6 +134,7 @@ def test_without_a_rate_the_time_of_movement_is_in_frames() -> None:
     assert dataset["time"].values.tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow  # xarray takes a second to import
 @pytest.mark.parametrize("rate", [None, 25.0])
 @pytest.mark.parametrize("n_axes", [2, 3])
 def test_conversion_to_movement_and_back_changes_nothing(rate: float | None, n_axes: int) -> None:

@@ -149,7 +149,10 @@ def test_the_best_threshold_of_pooled_frames():
     binned = pr.best_threshold(pr.histogram(case))
     for code in range(3):
         p, hits = prediction.probabilities[:, code], codes == code
-        f1 = [sk.f1_score(hits, np.floor(p * 1000) >= k) for k in range(1000)]
+        steps = np.floor(p * 1000)
+        correct = np.array([np.count_nonzero(hits & (steps >= k)) for k in range(1000)])
+        f1 = 2 * correct / np.array([np.count_nonzero(hits) + np.count_nonzero(steps >= k) for k in range(1000)])
+        assert f1[500] == pytest.approx(sk.f1_score(hits, steps >= 500))
         assert binned[code] == max(k for k in range(1000) if f1[k] == max(f1)) / 1000
     assert scores.overall["auroc"] == pytest.approx(np.mean([sk.roc_auc_score(codes == k, prediction.probabilities[:, k]) for k in (0, 1)]))
 

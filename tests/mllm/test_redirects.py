@@ -18,13 +18,15 @@ from tests.mllm.conftest import KEY
 from tests.mllm.outcomes import MODELS, STUBS
 from tests.mllm.stubs import Fail, Stub, send
 
+SLOW_IMPORTS = ("openai", "gemini")  # their client libraries take a second to import
+
 
 def test_every_provider_that_uses_the_network_is_enrolled() -> None:
     assert {*STUBS} == {provider.name for provider in map(providers.__getitem__, providers.names()) if provider.uses_network}
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("provider_name", STUBS)
+@pytest.mark.parametrize("provider_name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW_IMPORTS else n for n in STUBS])
 def test_no_client_follows_a_redirect(provider_name: str, status: int, short: Path) -> None:
     with (
         STUBS[provider_name]() as elsewhere,
