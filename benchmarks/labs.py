@@ -18,17 +18,19 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ethobench import create_model, load_dataset, score
+from ethobench import create_model, load_dataset, load_model, score
 from ethobench.core import Annotation, Dataset, Poses, Recording
 from ethobench.features.cache import feature_cache
 
 MODEL = {"rounds": 60, "rows": 20_000}
 Tests = Mapping[str, tuple[list[Recording], tuple[str, ...]]]  # recordings to test on and their behaviors, by species
-LABS = ("CRIM13", "LyricalHare", "BoisterousParrot", "JovialSwallow", "TranquilPanther")  # left out by default
+LABS = ("CalMS21_task1", "ElegantMink", "InvincibleJellyfish", "ReflectiveManatee", "SparklingTapir", "DeliriousFly", "PleasantMeerkat")
+"""Laboratories that are left out by default."""
 
 
 @dataclass(frozen=True)
@@ -118,33 +120,39 @@ def compare_with_own_models(size: Size, names: list[str]) -> None:
     report(model="own", mean=float(np.mean([*own.values()])), better=len(better), labs=len(own))
 
 
-def adapt_to_new_labs(size: Size, labs: list[str]) -> None:
+def adapt_to_new_labs(size: Size, shared_size: Size, labs: list[str], tested_labs: list[str], folder: Path) -> None:
     """Leave laboratories out of training, and adapt to each from none, one and two labeled videos.
 
-    The model of the laboratory itself, to which they are compared, learns from all of its videos for training.
+    In each fold other videos of the laboratory are tested, and its own model, to which the others are compared, learns from all of its
+    videos for training.
     """
-    others = {lab: videos for lab, (videos, _) in labeled_videos(size).items() if lab not in labs}
-    start = time.process_time()
-    model = create_model("boost", **MODEL).fit(join(others.values()))
-    report(trained_on=sum(map(len, others.values())), labs=len(others), processor_seconds=time.process_time() - start)
-    shares = defaultdict(list)
-    for lab in labs:
-        labeled, tested = labeled_videos(size, [lab])[lab]
-        scores, seconds = [lab_scores(annotate(model, tested), tested)[lab]], 0.0
-        for count in (1, 2):
-            start = time.process_time()
-            model.adapt_to(join([labeled[:count]]))
-            seconds = time.process_time() - start
-            scores.append(lab_scores(annotate(model, tested), tested)[lab])
-        changed = {"thresholds": len(model.condition_thresholds[lab]), "trees": len(model.condition_parts[lab])}
-        own = create_model("boost", inputs="roles", **MODEL).fit(join([labeled]))
-        reference = lab_scores(annotate(own, tested), tested)[lab]
-        values = dict(zip(("zero_shot", "one_video", "two_videos"), scores, strict=True))
-        for name, value in {"own": reference, **values}.items():
-            shares[name].append(value)
-        report(lab=lab, own=reference, own_videos=len(labeled), tested_on=len(tested), **values, adapting_seconds=seconds, **changed)
-    means = {name: float(np.mean(values)) for name, values in shares.items()}
-    report(mean_of=len(labs), **means, **{f"{name}_share": value / means["own"] for name, value in means.items() if name != "own"})
+    if not folder.exists():
+        others = {lab: videos for lab, (videos, _) in labeled_videos(shared_size).items() if lab not in labs}
+        start = time.process_time()
+        shared = create_model("boost", **MODEL).fit(join(others.values()))
+        report(trained_on=sum(map(len, others.values())), labs=len(others), processor_seconds=time.process_time() - start)
+        shared.save(folder)
+    for lab in tested_labs:
+        train, test = labeled_videos(size, [lab])[lab]
+        videos = [*test, *train]
+        values: dict[str, list[float]] = defaultdict(list)
+        for first in range(0, len(videos) - size.test + 1, size.test):
+            tested = videos[first : first + size.test]
+            labeled = [*videos[first + size.test :], *videos[:first]]
+            model = load_model(folder)
+            values["zero_shot"].append(lab_scores(annotate(model, tested), tested)[lab])
+            for count, name in ((1, "one_video"), (2, "two_videos")):
+                start = time.process_time()
+                model.adapt_to(join([labeled[:count]]))
+                values["adapting_seconds"].append(time.process_time() - start)
+                values[name].append(lab_scores(annotate(model, tested), tested)[lab])
+            own = create_model("boost", inputs="roles", **MODEL).fit(join([labeled]))
+            values["own"].append(lab_scores(annotate(own, tested), tested)[lab])
+        means = {name: float(np.mean(each)) for name, each in values.items()}
+        names = ("zero_shot", "one_video", "two_videos")
+        shares = {f"{name}_share": means[name] / max(means["own"], 1e-9) for name in names}
+        better = sum(one >= zero for one, zero in zip(values["two_videos"], values["zero_shot"], strict=True))
+        report(lab=lab, folds=len(values["own"]), own_videos=len(labeled), tested_on=size.test, **means, **shares, not_worse=better)
 
 
 def damaged(recording: Recording, *, keypoints: int = 0, rate: float | None = None) -> Recording:
@@ -219,6 +227,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=["conditioned", "new", "rats"])
     parser.add_argument("--labs", nargs="+", default=LABS)
+    parser.add_argument("--only", nargs="+", default=(), help="Adapt to these of the laboratories only.")
+    parser.add_argument("--model", default="", help="Folder of the model of the other laboratories; trained and saved if it is not there.")
+    parser.add_argument("--shared-videos", type=int, default=2, help="Labeled videos of each other laboratory.")
+    parser.add_argument("--shared-seconds", type=float, default=40.0, help="Duration of their videos.")
     parser.add_argument("--models", nargs="+", default=["conditioned", "shared", "own"])
     parser.add_argument("--videos", type=int, default=Size.train, help="Labeled videos of each laboratory for training.")
     parser.add_argument("--held-out", type=int, default=Size.test, help="Videos of each laboratory for testing.")
@@ -235,6 +247,8 @@ if __name__ == "__main__":
         if arguments.what == "conditioned":
             compare_with_own_models(size, arguments.models)
         elif arguments.what == "new":
-            adapt_to_new_labs(size, list(arguments.labs))
+            shared_size = Size(arguments.shared_videos, 1, arguments.shared_seconds)
+            path = Path(arguments.model or Path(folder, "model"))
+            adapt_to_new_labs(size, shared_size, list(arguments.labs), list(arguments.only or arguments.labs), path)
         else:
             compare_rats(arguments.rats, arguments.count, arguments.mice)
