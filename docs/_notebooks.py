@@ -86,7 +86,7 @@ def _output(output: Any, page: Rendered) -> list[str]:
         return [f'<img src="{file}" alt="Figure {len(page.pictures)} of this page"{size}>']
     if "text/html" in data:
         html = re.sub(r"<style scoped>.*?</style>", "", data["text/html"], flags=re.DOTALL)
-        html = re.sub(r'<table border="1" class="dataframe">', "<table>", html)  # the theme styles tables without a class
+        html = re.sub(r'<table border="\d" class="dataframe">', "<table>", html)  # the theme styles tables without a class
         return [f'<div class="notebook-output" style="overflow-x: auto">{" ".join(html.split())}</div>']
     return [_fenced(data["text/plain"])] if "text/plain" in data else []
 

@@ -368,7 +368,9 @@ def test_the_table_and_the_view_have_a_row_for_each_pair():
     table = result.table()
     assert len(table) == len(result["rows"])
     assert {"labels_to_halve_individuals", "human_labels_alone_low", "relative_width"} <= {*table.columns}
-    assert "unit of analysis" in result._repr_html_()
+    view, pair = result._repr_html_(), result["rows"][0]["pairs"][0]
+    assert "unit of analysis" in view
+    assert f"<td>{pair['difference']:.3g} ({pair['low']:.3g} to {pair['high']:.3g})</td>" in view
     assert "prediction-powered" in eb.methods_text(comparison=result)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ethobench.core.notebook_html import html_table
+
 
 def rounded(value: Any) -> float | None:
     """Return a number for JSON: None if it is undefined or infinite, else with ten significant digits.
@@ -58,15 +60,38 @@ class Comparison(dict[str, Any]):
         return pd.DataFrame(rows)
 
     def _repr_html_(self) -> str:
-        columns = ["measure", "behavior", "reference", "group", "mean_reference", "mean_group", "difference", "low", "high"]
-        table = self.table()
-        strata = [name for name in table.columns if name not in columns and name in (self["rows"][0].get("by") or {})]
-        shown = table[["measure", *strata, *columns[1:], "effect_size", "p_corrected"]].round(3)
-        shown["p_corrected"] = [_p_text(p) for p in table["p_corrected"]]
+        strata = list(self["rows"][0].get("by") or {}) if self["rows"] else []
+        header = ["measure", *strata, "behavior", "groups", "means", "difference", "ratio", "Hedges' g", "p"]
+        rows = [
+            [
+                row["measure"],
+                *(row["by"][name] for name in strata),
+                row["behavior"],
+                " and ".join(pair["groups"]),
+                " and ".join(_number(row["groups"][name]["mean"]) for name in pair["groups"]),
+                _with_interval(pair, "difference", "low", "high"),
+                _with_interval(pair, "ratio", "ratio_low", "ratio_high"),
+                _with_interval(pair, "effect_size", "effect_low", "effect_high"),
+                _p_text(pair["p_corrected"]),
+            ]
+            for row in self["rows"]
+            for pair in row["pairs"]
+        ]
+        caption = f"{self['column']}: {self['design']}, unit of analysis: {self['unit']}; 95 % intervals"
         lines = [*self["warnings"], *self["notes"]]
         notes = "".join(f"<li>{escape(str(line))}</li>" for line in lines)
-        head = f"<p>{escape(self['column'])}: {escape(self['design'])}, unit of analysis: {escape(self['unit'])}</p>"
-        return f"<div>{head}{shown.to_html(index=False, na_rep='-', border=0)}{f'<ul>{notes}</ul>' if notes else ''}</div>"
+        return f"<div>{html_table(header, rows, caption)}{f'<ul>{notes}</ul>' if notes else ''}</div>"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _with_interval(pair: dict[str, Any], value: str, low: str, high: str) -> str:
+    """Return a value and its interval as text, such as "0.091 (0.02 to 0.163)"."""
+    if pair[value] is None or pair[low] is None:
+        return _number(pair[value])
+    return f"{_number(pair[value])} ({_number(pair[low])} to {'infinite' if pair[high] is None else _number(pair[high])})"
 
 
 def _p_text(value: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -170,9 +171,9 @@ class Recording:
         rows += [("signals", signals), ("video", str(self.video or "none"))]
         rows += [(f"annotator {name}", repr(a)) for name, a in self.annotations.items()]
         rows += [(str(name), str(value)) for name, value in self.metadata.items()]
-        shown = list(self.annotations.values())[:MAX_RASTERS]
-        colors = Occurrence.count(join_ethograms(a.ethogram for a in shown), shown).color_indices()
-        rasters = "".join(raster_svg(annotation, colors) for annotation in shown)
+        shown = dict(list(self.annotations.items())[:MAX_RASTERS])
+        colors = Occurrence.count(join_ethograms(a.ethogram for a in shown.values()), list(shown.values())).color_indices()
+        rasters = "".join(f"{f'<p>{escape(name)}</p>' if len(shown) > 1 else ''}{raster_svg(a, colors)}" for name, a in shown.items())
         return html_table(("field", "value"), rows, f"Recording {self.id}") + rasters
 
     @property
