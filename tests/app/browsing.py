@@ -83,5 +83,5 @@ def at_frame(page: Any, frame: int) -> None:
 
 def saved(page: Any, revision: int) -> None:
     changed = "(wanted) => document.querySelector('eb-timeline').lanes.some((lane) => lane.track?.revision === wanted)"
-    page.wait_for_function(changed, arg=revision, timeout=10_000)
+    page.wait_for_function(changed, arg=revision)
     settle(page)

@@ -165,6 +165,7 @@ def visit(browser) -> Iterator[Callable[..., Any]]:
 
     def go(address: str, allow: tuple[str, ...] = (), **options: Any) -> Any:
         context = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
+        context.set_default_timeout(90_000)  # milliseconds; machines of CI may be busy
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))

@@ -32,11 +32,11 @@ def page(tmp_path, serve, visit):
 
 def open_gallery(page, n):
     page.get_by_text("Clusters…").click()
-    page.wait_for_selector(".clusters fieldset", timeout=60_000)
+    page.wait_for_selector(".clusters fieldset")
     if page.get_by_label("Number of clusters").input_value() != str(n):
         page.get_by_label("Number of clusters").fill(str(n))
         page.get_by_label("Number of clusters").press("Tab")
-        page.wait_for_function("(n) => document.querySelectorAll('.clusters fieldset').length === n", arg=n, timeout=60_000)
+        page.wait_for_function("(n) => document.querySelectorAll('.clusters fieldset').length === n", arg=n)
     settle(page)
 
 
@@ -59,7 +59,7 @@ def test_clusters_are_named_merged_and_dropped(page, tmp_path):
     assert page.locator(".clusters fieldset").count() == 3
     page.select_option("dialog select[name=as]", "labels")
     page.get_by_text("Save names").click()
-    page.wait_for_selector("dialog", state="detached", timeout=60_000)
+    page.wait_for_selector("dialog", state="detached")
     page.wait_for_function("() => document.querySelector('#message').textContent.includes('were labeled')")
     (folder,) = (tmp_path / "corrections").iterdir()
     origins = [json.loads(line) for line in (folder / "origins.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -82,7 +82,7 @@ def test_a_name_is_needed_and_an_example_can_be_restored(page):
     begin = page.get_by_label("Name of cluster 1")
     begin.fill("chase")
     page.get_by_text("Save names").click()
-    page.wait_for_selector("dialog", state="detached", timeout=60_000)
+    page.wait_for_selector("dialog", state="detached")
     page.wait_for_function("() => document.querySelector('#message').textContent.includes('suggestions')")
     settle(page)
     keys(page, "q")

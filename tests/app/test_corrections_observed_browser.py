@@ -48,7 +48,7 @@ def observed(root, recording: str = "m1") -> list[list[int]]:
 
 def reported(page, text: str) -> None:
     """Wait until the page tells this share of observed frames."""
-    page.wait_for_function("(text) => document.querySelector('output.observed').textContent === text", arg=text, timeout=15_000)
+    page.wait_for_function("(text) => document.querySelector('output.observed').textContent === text", arg=text)
     settle(page)
 
 
@@ -82,7 +82,7 @@ def test_a_video_played_and_labeled_from_scratch_gives_true_budgets_and_negative
     assert page.text_content("output.observed") == "observed 0 %"
     page.wait_for_function("() => document.querySelector('video').readyState >= 2")
     keys(page, *["ArrowUp"] * 4, " ")
-    page.wait_for_function(f"() => document.querySelector('output.frame').textContent.startsWith('frame {N - 1} ')", timeout=20_000)
+    page.wait_for_function(f"() => document.querySelector('output.frame').textContent.startsWith('frame {N - 1} ')")
     reported(page, "observed 100 %")
     assert band(page, 0.05)
     assert band(page, 0.95)

@@ -109,7 +109,7 @@ def test_the_teacher_is_trained_after_ten_bouts_and_five_suggestions_are_reviewe
         keys(page, "Home", *["Shift+ArrowRight"] * (2 * i), "i", "Shift+ArrowRight", "o", "gr"[i % 2])
         saved(page, i + 1)
     keys(page, "Escape", "t")
-    page.wait_for_function("() => document.querySelector('eb-teacher').textContent.includes('Train again')", timeout=60_000)
+    page.wait_for_function("() => document.querySelector('eb-teacher').textContent.includes('Train again')")
     page.wait_for_function("() => document.querySelector('eb-timeline').lanes.some((lane) => lane.track?.name === 'teacher')")
     settle(page)
     decisions = ["Enter", "Delete", "Enter", "g", "q"]

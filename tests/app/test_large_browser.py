@@ -33,7 +33,7 @@ def test_twenty_thousand_bouts_of_fifty_behaviors_and_twelve_animals_in_any_scri
     assert [name for name in lanes if name] == [*ANIMALS]
     page.evaluate("() => document.querySelector('canvas.lanes').focus()")
     keys(page, "Shift+Digit2", "Home", *["+"] * 8, *["PageDown"] * 3, *["-"] * 8, "Control+ArrowRight", "i", "Shift+ArrowRight", "o", "3")
-    page.wait_for_function("() => document.querySelector('#saved').textContent.startsWith('saved')", timeout=60_000)
+    page.wait_for_function("() => document.querySelector('#saved').textContent.startsWith('saved')")
     settle(page)
     saved = load_dataset(tmp_path)["long"].annotation("zoë 李")
     shown = page.text_content("output.frame").split("frame ")[1].split(" of")[0]

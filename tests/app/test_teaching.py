@@ -68,7 +68,7 @@ def teaching(study) -> Any:
 @pytest.fixture
 def trained(teaching) -> Teaching:
     teaching.train()
-    teaching.wait(60)
+    teaching.wait(180)
     assert teaching.status()["state"] == "idle", teaching.status()
     return teaching
 
@@ -85,7 +85,7 @@ def test_training_shows_predictions_as_a_track(trained):
     assert [row["training"] for row in status["history"]] == [1]
     first = trained.project.recordings[2].track("teacher")
     trained.train(["anna"])
-    trained.wait(60)
+    trained.wait(180)
     second = trained.project.recordings[2].track("teacher")
     assert second.version != first.version
     assert [t.name for t in trained.project.recordings[2].tracks] == ["teacher"]
@@ -100,17 +100,17 @@ def test_the_track_has_another_name_if_an_annotator_is_called_teacher(study):
 def test_a_failure_is_explained_and_leaves_the_former_predictions(trained, monkeypatch):
     former = [recording.track("teacher") for recording in trained.project.recordings]
     trained.train(["nobody"])
-    trained.wait(60)
+    trained.wait(180)
     assert trained.status()["state"] == "failed"
     assert trained.status()["message"].startswith("nothing is labeled yet")
     monkeypatch.setattr("ethobench.models.boost.Boost.fit_rows", lambda *_: 1 / 0)
     trained.train()
-    trained.wait(60)
+    trained.wait(180)
     assert trained.status()["message"].startswith("training failed: ")
     assert [recording.track("teacher") for recording in trained.project.recordings] == former
     monkeypatch.undo()
     trained.train()
-    trained.wait(60)
+    trained.wait(180)
     assert trained.status()["state"] == "idle"
 
 
@@ -130,7 +130,7 @@ def test_a_training_can_be_cancelled(trained, monkeypatch):
         trained.train()
     trained.cancel()
     go_on.set()
-    trained.wait(60)
+    trained.wait(180)
     assert trained.status()["state"] == "cancelled"
     assert trained.status()["trainings"] == 1
     assert trained.project.recordings[0].track("teacher").revision == 0
@@ -138,7 +138,7 @@ def test_a_training_can_be_cancelled(trained, monkeypatch):
 
 def test_features_are_prepared_in_the_background(teaching, study):
     teaching.prepare()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not teaching.prepared and time.monotonic() < deadline:
         time.sleep(0.02)
     assert teaching.status()["prepared"]
@@ -314,7 +314,7 @@ def study_client(study, serving) -> Client:
 
 
 def _finish(client: Client, state: str | None = None) -> dict[str, Any]:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         status = client.get("teacher")
         if status["state"] not in ("training", "evaluating", "preparing") and state in (None, status["state"]):

@@ -129,4 +129,4 @@ def test_a_video_shorter_than_its_poses_plays_on_with_the_poses(study, serve, vi
     keys(page, "Home", *["Shift+ArrowRight"] * 5)
     page.wait_for_function("() => document.querySelector('eb-stage video').classList.contains('outside')")
     keys(page, "Home", "ArrowUp", "ArrowUp", "ArrowUp", " ")
-    page.wait_for_function(f"() => document.querySelector('output.frame').textContent.startsWith('frame {N - 1} of')", timeout=20_000)
+    page.wait_for_function(f"() => document.querySelector('output.frame').textContent.startsWith('frame {N - 1} of')")
