@@ -12,6 +12,7 @@ from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, Phase, settings
 
 TESTS = Path(__file__).parent / "tests"
+PACKAGE = Path(__file__).parent / "src" / "ethobench"
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; more threads than cores cost far more than they bring
 
@@ -66,10 +67,17 @@ def _doctest_names(request: pytest.FixtureRequest) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import files without fast tests if only these are selected: PyTorch alone takes as long to import as hundreds of tests."""
-    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+    """Do not import modules without examples, nor files without fast tests if only these are selected.
+
+    PyTorch alone takes as long to import as hundreds of tests, and skops imports all of scikit-learn.
+    """
+    if collection_path.suffix != ".py":
         return None
     text = collection_path.read_text(encoding="utf-8")
+    if PACKAGE in collection_path.parents and ">>>" not in text:
+        return True
+    if config.option.markexpr != "not slow":
+        return None
     return "\npytestmark = pytest.mark.slow\n" in text or "\nimport torch\n" in text or None
 
 

@@ -36,6 +36,7 @@ def test_importing_the_package_imports_no_large_library():
     assert output.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_names_signatures_and_commands_are_frozen():
     # in a process of its own, since other tests register benchmarks
     changed = subprocess.run([sys.executable, "-m", "tests.public_api"], capture_output=True, text=True, check=True).stdout.strip()

@@ -181,6 +181,7 @@ def test_onnx_encoder_computes_what_the_network_does(tmp_path: Path) -> None:
     assert facts["stride"] == 2
 
 
+@pytest.mark.slow  # the compiler of TorchScript takes seconds to load
 def test_torchscript_needs_trust(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="needs torch")
     path = tmp_path / "net.pt"
