@@ -68,7 +68,7 @@ class Client:
         self.port = port
 
     def request(self, path: str, method: str = "GET", body: Any = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=90)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         content = body if body is None or isinstance(body, str) else json.dumps(body)
         if content is not None:

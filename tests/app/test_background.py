@@ -33,7 +33,7 @@ def test_a_job_reports_progress_and_keeps_its_file():
         "name": "",
     }
     go.set()
-    done = jobs.wait(job.number, 10)
+    done = jobs.wait(job.number, 90)
     assert done.state is JobState.DONE
     assert done.result.path.read_text() == "a"
 
@@ -54,8 +54,8 @@ def test_a_cancelled_job_ends_at_its_next_report():
     jobs.cancel(waiting.number)
     jobs.cancel(job.number)
     go.set()
-    assert jobs.wait(job.number, 10).state is JobState.CANCELLED
-    assert jobs.wait(waiting.number, 10).state is JobState.CANCELLED
+    assert jobs.wait(job.number, 90).state is JobState.CANCELLED
+    assert jobs.wait(waiting.number, 90).state is JobState.CANCELLED
     assert not ended
 
 
@@ -66,7 +66,7 @@ def test_errors_are_reported():
         def work(folder):
             raise error
 
-        return jobs.wait(jobs.start(work).number, 10)
+        return jobs.wait(jobs.start(work).number, 90)
 
     assert fail(EthobenchError("no video")).error == "no video"
     assert "unexpected error (ValueError: x)" in fail(ValueError("x")).error
@@ -88,10 +88,10 @@ def test_the_number_of_jobs_is_bounded():
         jobs.start(work)
     go.set()
     for job in others:
-        jobs.wait(job.number, 10)
+        jobs.wait(job.number, 90)
     for _ in range(MAX_KEPT + 2):
         last = jobs.start(work)
-        jobs.wait(last.number, 10)
+        jobs.wait(last.number, 90)
     with pytest.raises(NotFoundError):
         jobs.job(first.number)
     assert jobs.job(last.number).state is JobState.DONE

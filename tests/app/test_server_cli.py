@@ -37,15 +37,15 @@ def test_it_prints_its_address_answers_there_and_ends_with_ctrl_c(lab):
     with viewer(lab, "--port", port) as process:
         address = process.stdout.readline().strip()
         assert address.startswith(f"http://127.0.0.1:{port}/?token=")
-        with urllib.request.urlopen(address, timeout=20) as answer:  # noqa: S310
+        with urllib.request.urlopen(address, timeout=90) as answer:  # noqa: S310
             assert answer.status == 200
             assert b"Ethobench" in answer.read()
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(address.partition("?")[0], timeout=20)  # noqa: S310
+            urllib.request.urlopen(address.partition("?")[0], timeout=90)  # noqa: S310
         assert refused.value.code == 403
         refused.value.close()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=90)
     assert process.returncode == 0, err
     assert out == ""
     assert "Traceback" not in err
@@ -54,15 +54,15 @@ def test_it_prints_its_address_answers_there_and_ends_with_ctrl_c(lab):
 
 def test_mistakes_are_one_line(lab, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listener, viewer(lab, "--port", listener.getsockname()[1]) as process:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=90)
         assert process.returncode == 1
         assert "choose another with --port" in err
         assert "Traceback" not in err
     with viewer(tmp_path / "nothing" / "at" / "all", cwd=tmp_path) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=90)
         assert (process.returncode, out) == (1, "")
         assert err.startswith("error: ")
         assert len(err.strip().splitlines()) == 1
     with viewer() as process:
-        process.communicate(timeout=60)
+        process.communicate(timeout=90)
         assert process.returncode == 2
