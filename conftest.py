@@ -19,9 +19,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; more th
 # The same examples every time, so that a change is judged by what it changes. HYPOTHESIS_PROFILE=explore draws new ones.
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", settings.get_profile("default"), max_examples=5)
-settings.register_profile(
-    "mutants", settings.get_profile("default"), max_examples=10, phases=[Phase.explicit, Phase.generate]
-)  # any failure will do
+ANY_FAILURE = [Phase.explicit, Phase.generate]  # the smallest one is not searched for
+settings.register_profile("mutants", settings.get_profile("default"), max_examples=10, phases=ANY_FAILURE)
 settings.register_profile("explore", deadline=None, max_examples=500, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

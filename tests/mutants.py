@@ -188,7 +188,7 @@ class Stage:
     ignored : list of str
         Files to skip, because an earlier stage ran them.
     profile : str
-        Profile of hypothesis: "fast" tests ten examples of each property, "default" forty.
+        Profile of hypothesis: "mutants" tests ten examples of each property, "default" forty.
     is_bounded : bool
         Whether the tests that pass until the time limit count as passed. Otherwise reaching it counts as a failure: an endless loop.
     """
@@ -197,7 +197,7 @@ class Stage:
     paths: list[str]
     marks: str = FAST
     ignored: Sequence[str] = ()
-    profile: str = "fast"
+    profile: str = "mutants"
     is_bounded: bool = False
 
     def run(self, project: Path, time_limit: float) -> str:

@@ -47,7 +47,7 @@ def test_tests_of_the_module_run_first():
         (["tests/metrics", "tests/cli"], "slow"),
     ]
     assert others[0].ignored == ["tests/metrics/test_suites.py"]
-    assert [s.profile for s in (first, *others)] == ["fast", "fast", "fast", "default", "default"]
+    assert [s.profile for s in (first, *others)] == ["mutants", "mutants", "mutants", "default", "default"]
     assert [*stages(Mutant(Path("src/ethobench/core/names.py"), 1, 0, "1", "2"))][1].paths == ["tests/core", "tests/metrics"]
 
 
