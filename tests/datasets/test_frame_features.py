@@ -41,7 +41,7 @@ def test_every_format_has_the_same_values(tmp_path: Path, suffix: str) -> None:
     table = read_features(write(tmp_path / f"m1{suffix}"))
     assert np.array_equal(table.values, VALUES)
     assert table.names == (("a", "b", "c") if suffix in (".parquet", ".csv") else ("0", "1", "2"))
-    assert table.own_rate == (None if suffix == ".npy" else pytest.approx(10))
+    assert table.samples_per_second == (None if suffix == ".npy" else pytest.approx(10))
 
 
 def test_npy_of_one_row_per_frame_is_memory_mapped(tmp_path: Path) -> None:

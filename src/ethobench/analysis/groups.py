@@ -30,11 +30,7 @@ from ethobench.analysis.group_design import GroupDesign, Sample
 from ethobench.analysis.group_values import DEFAULT_MEASURES, Cell, GroupValues, Labels, ValueOptions, collect_values, collect_with_model
 from ethobench.analysis.label_checks import label_warnings
 from ethobench.analysis.permutation import CORRECTIONS, PermutationTest, compare_adjusted, compare_independent, compare_repeated, correct_p
-from ethobench.analysis.prediction_powered import (
-    Estimate,
-    labels_to_halve,
-    ratio_interval,
-)
+from ethobench.analysis.prediction_powered import Estimate, labels_to_halve, ratio_interval
 from ethobench.analysis.time_bins import TimeBins
 from ethobench.analysis.units import Annotated
 from ethobench.analysis.zones import ZoneOptions
@@ -212,13 +208,14 @@ def _count(cell: Cell, k: int, design: GroupDesign) -> int:
     return int((rows & ~np.isnan(cell.values[:, k])).sum())
 
 
-def _unit_weights(k: int, n_groups: int) -> Array:
+def _weight_of_group(k: int, n_groups: int) -> Array:
+    """Return the weights of the group means (n_groups,) that select one of them."""
     return np.asarray(np.eye(n_groups)[k])
 
 
 def _describe_group(cell: Cell, k: int, sample: Sample, design: GroupDesign) -> dict[str, Any]:
     n = _count(cell, k, design)
-    estimate = sample.estimate(_unit_weights(k, cell.values.shape[1])) if n else None
+    estimate = sample.estimate(_weight_of_group(k, cell.values.shape[1])) if n else None
     low, high = estimate.interval(_bounds(cell.measure)) if estimate and n > 1 else (np.nan, np.nan)
     values = {
         u: rounded(v)
@@ -256,7 +253,7 @@ def _compare_pair(
     """Return the comparison of two groups; undefined values are None."""
     i, j = codes
     size = len(values.groups)
-    first, second = _unit_weights(i, size), _unit_weights(j, size)
+    first, second = _weight_of_group(i, size), _weight_of_group(j, size)
     n = (_count(cell, i, design), _count(cell, j, design))
     pair: dict[str, Any] = {"groups": [values.groups[i], values.groups[j]], "n": list(n)}
     empty = ("difference", "low", "high", "df", "ratio", "ratio_low", "ratio_high", "effect_size", "effect_low", "effect_high", "p")
@@ -300,7 +297,7 @@ def _label_summary(
     """Return how many more labels would halve the interval; with model labels, also the results of each source alone."""
     i, j = codes
     size = len(values.groups)
-    contrast = _unit_weights(j, size) - _unit_weights(i, size)
+    contrast = _weight_of_group(j, size) - _weight_of_group(i, size)
     counts = {_count(cell, i, design), _count(cell, j, design)}
     n_labeled = min(counts) if design.is_repeated else _count(cell, i, design) + _count(cell, j, design)
     n_available = None
@@ -311,7 +308,7 @@ def _label_summary(
     per_unit = np.mean(list(values.recordings.values())) if values.recordings else 1.0
     more = None if halve.individuals is None else int(np.ceil(halve.individuals * per_unit))
     summary: dict[str, Any] = {
-        "labels_to_halve": {"individuals": halve.individuals, "recordings": more, "width_if_all_labeled": rounded(halve.share)}
+        "labels_to_halve": {"individuals": halve.individuals, "recordings": more, "width_if_all_labeled": rounded(halve.relative_width)}
     }
     if cell.model is None:
         return summary

@@ -27,7 +27,7 @@ def label_warnings(values: GroupValues, trained_on: Collection[str]) -> list[str
             "It errs less on them than on others, so its errors are corrected too little; use out-of-fold predictions, or recordings "
             "it was not trained on"
         )
-    differing = _differing_measures(values)
+    differing = _differing_behaviors(values)
     if differing:
         warnings.append(
             f"individuals with human labels are not a random sample: according to the model they differ from the others in "
@@ -39,7 +39,7 @@ def label_warnings(values: GroupValues, trained_on: Collection[str]) -> list[str
     ]
 
 
-def _differing_measures(values: GroupValues) -> list[str]:
+def _differing_behaviors(values: GroupValues) -> list[str]:
     """Return behaviors whose model values differ between labeled and other individuals of the same groups."""
     names, p_values = [], []
     for cell in values.cells:

@@ -346,12 +346,12 @@ class LabelsToHalve:
     ----------
     individuals : int or None
         In addition to those that are labeled. None if labeling all that have model labels is not enough.
-    share : float
+    relative_width : float
         Width after labeling all that have model labels, relative to the present one.
     """
 
     individuals: int | None
-    share: float
+    relative_width: float
 
 
 def labels_to_halve(estimate: Estimate, n_labeled: int, n_available: int | None, n_groups: int = 2) -> LabelsToHalve:
@@ -387,10 +387,10 @@ def labels_to_halve(estimate: Estimate, n_labeled: int, n_available: int | None,
 
     limit = n_available if n_available is not None else 100 * n_labeled
     low, high = n_labeled, max(limit, n_labeled)
-    share = relative_width(high)
-    if share > 0.5:
-        return LabelsToHalve(None, share)
+    share_of_width = relative_width(high)
+    if share_of_width > 0.5:
+        return LabelsToHalve(None, share_of_width)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if relative_width(middle) <= 0.5 else (middle, high)
-    return LabelsToHalve(high - n_labeled, share)
+    return LabelsToHalve(high - n_labeled, share_of_width)

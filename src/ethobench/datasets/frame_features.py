@@ -74,7 +74,7 @@ class FeatureTable:
         return len(self.values)
 
     @property
-    def own_rate(self) -> float | None:
+    def samples_per_second(self) -> float | None:
         """Samples per second, as stated or computed from the times; None if neither is stated."""
         if self.rate is not None or self.times is None or len(self.times) < 2:
             return self.rate
@@ -288,7 +288,7 @@ def open_features(
     if features_rate is not None:
         tables = [replace(table, rate=features_rate, stride=None, times=None, frames=None) for table in tables]
     if n_frames is None:
-        rate = rate or tables[0].own_rate
+        rate = rate or tables[0].samples_per_second
         if rate is None:
             raise MismatchError(f"the frame rate is unknown: {paths[0].name} states none; fill in column 'rate' or 'features_rate'")
         n_frames = _length(tables[0], rate)
@@ -314,7 +314,7 @@ def _length(table: FeatureTable, rate: float) -> int:
     if table.stride is not None and table.rate is None:
         return round(len(table) * table.stride)
     if table.times is not None:
-        return round(float(table.times[-1] + 1 / (table.own_rate or rate)) * rate)
+        return round(float(table.times[-1] + 1 / (table.samples_per_second or rate)) * rate)
     return round(len(table) * rate / (table.rate or rate))
 
 

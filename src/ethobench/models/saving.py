@@ -104,10 +104,10 @@ def read_card(path: Path) -> dict[str, Any]:
     card = read_json(path / CARD)
     if not isinstance(card, dict):
         raise FormatError(path / CARD, "the model card is damaged")
-    if (found_version := card.get("format_version")) != FORMAT_VERSION:
+    if (saved_version := card.get("format_version")) != FORMAT_VERSION:
         raise FormatError(
             path / CARD,
-            f"format version {found_version!r} is not supported, only {FORMAT_VERSION}; train the model again, or use the version of "
+            f"format version {saved_version!r} is not supported, only {FORMAT_VERSION}; train the model again, or use the version of "
             "ethobench that saved it",
         )
     return card
