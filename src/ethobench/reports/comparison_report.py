@@ -156,11 +156,11 @@ def _differences(result: Comparison) -> Figure:
 def _sources(result: Comparison) -> Figure | None:
     """Return the differences from human labels, model labels, and both; None without model labels."""
     sources = {"both": None, "human labels alone": "human_labels_alone", "model labels alone": "model_labels_alone"}
-    several = len(result["groups"]) > 2
+    has_several_groups = len(result["groups"]) > 2
     rows = []
     for row in result["rows"]:
         for pair in (pair for pair in row["pairs"] if "relative_width" in pair):
-            name = f"{_name(row)}, {pair['groups'][1]} - {pair['groups'][0]}" if several else _name(row)
+            name = f"{_name(row)}, {pair['groups'][1]} - {pair['groups'][0]}" if has_several_groups else _name(row)
             for label, key in sources.items():
                 estimate = pair if key is None else pair[key]
                 if estimate["difference"] is not None:
@@ -168,7 +168,7 @@ def _sources(result: Comparison) -> Figure | None:
                     rows.append((LABELS.get(row["measure"], row["measure"]), name, label, *values))
     if not rows:
         return None
-    contrast = f" ({result['groups'][1]} - {result['groups'][0]})" if not several else ""
+    contrast = f" ({result['groups'][1]} - {result['groups'][0]})" if not has_several_groups else ""
     return make_figure(
         "sources",
         "dots",
