@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent / "src" / "ethobench"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; more threads than cores cost far more than they bring
 
 # The same examples every time, so that a change is judged by what it changes. HYPOTHESIS_PROFILE=explore draws new ones.
-settings.register_profile("default", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", settings.get_profile("default"), max_examples=5)
 ANY_FAILURE = [Phase.explicit, Phase.generate]  # the smallest one is not searched for
 settings.register_profile("mutants", settings.get_profile("default"), max_examples=10, phases=ANY_FAILURE)
