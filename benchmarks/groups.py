@@ -3,7 +3,8 @@
 Run it from the root of a checkout, with recordings under ``$ETHOBENCH_DATA`` for the real ones::
 
     python benchmarks/groups.py simulate                       # about five minutes of one core
-    python benchmarks/groups.py false_positives                # only the last section of it
+    python benchmarks/groups.py false_positives                # only the last sections of it
+    python benchmarks/groups.py unequal_spread                 # only the last section
     python benchmarks/groups.py real --predictions FOLDER      # FOLDER: out-of-fold predictions of the seals; made if it is missing
 
 Writes ``benchmarks/results/groups.csv`` and ``groups.md`` (simulations), and ``groups_real.md``.
@@ -29,6 +30,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +45,7 @@ RESULTS = Path(__file__).parent / "results"
 STUDIES = 1_000
 NULL_STUDIES = {5: 10_000, 8: 5_000, 20: 5_000}
 """Number of studies without an effect, by number of animals."""
+SPREAD_STUDIES = 4_000
 SIZES = (5, 8, 20)
 MEANS = np.array([0.20, 0.30])
 MODELS = ("good", "biased", "noisy", "empty")
@@ -268,7 +271,13 @@ def simulate() -> None:
               "| n | violation | coverage |", "|---|---|---|"]  # fmt: skip
     lines += [f"| {r['n']} | {r['violation']} | {r['coverage']:.3f} |" for n in SIZES for r in violated(random, n)]
     lines += _choice_lines(random)
-    lines += ["", f"{(time.process_time() - started) / 60:.1f} min of processor time.", *_false_positive_lines(), ""]
+    lines += [
+        "",
+        f"{(time.process_time() - started) / 60:.1f} min of processor time.",
+        *_false_positive_lines(),
+        *_unequal_spread_lines(),
+        "",
+    ]
     (RESULTS / "groups.md").write_text("\n".join(lines), encoding="utf-8")
 
 
@@ -303,11 +312,45 @@ def _false_positive_lines() -> list[str]:
     ]  # fmt: skip
 
 
+def _difference_test(values: np.ndarray, n: int) -> float:
+    """Return the exact p value of the permutation test of the difference of means, which is not studentized."""
+    chosen = values[np.array(list(combinations(range(len(values)), n)))].sum(axis=1)
+    differences = np.abs(chosen / n - (values.sum() - chosen) / (len(values) - n))
+    return float((differences >= differences[0] * (1 - 1e-9)).mean())
+
+
+def _unequal_spread_lines() -> list[str]:
+    """Compare the studentized statistic with the difference of means where the groups have the same mean and different spread."""
+    random = np.random.default_rng(25)
+    lines = [
+        "", "## Unequal spread", "",
+        f"Normal values with the same mean; {SPREAD_STUDIES:,} studies, all arrangements. `compare` permutes the studentized difference "
+        "(Welch's t); the other column permutes the difference of the means.", "",
+        "| n | standard deviations | studentized | difference of means |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for sizes, spreads in (((5, 5), (1, 1)), ((5, 5), (1, 3)), ((8, 8), (1, 3)), ((5, 10), (1, 3)), ((5, 10), (3, 1))):
+        codes, hits = np.repeat([0, 1], sizes), np.zeros(2)
+        for _ in range(SPREAD_STUDIES):
+            values = random.normal(0, np.repeat(spreads, sizes))
+            hits += (compare_independent(values, codes).p <= 0.05, _difference_test(values, sizes[0]) <= 0.05)
+        lines.append(
+            f"| {sizes[0]}, {sizes[1]} | {spreads[0]}, {spreads[1]} | {hits[0] / SPREAD_STUDIES:.3f} | {hits[1] / SPREAD_STUDIES:.3f} |"
+        )
+    return lines
+
+
+def update_unequal_spread() -> None:
+    """Repeat only the comparison of test statistics."""
+    path = RESULTS / "groups.md"
+    before = path.read_text(encoding="utf-8").partition("\n## Unequal spread")[0].rstrip()
+    path.write_text("\n".join([before, *_unequal_spread_lines(), ""]), encoding="utf-8")
+
+
 def update_false_positives() -> None:
     """Repeat only the simulations without an effect, and replace their section of the results."""
     path = RESULTS / "groups.md"
     before = path.read_text(encoding="utf-8").partition("\n## False positives")[0].rstrip()
-    path.write_text("\n".join([before, *_false_positive_lines(), ""]), encoding="utf-8")
+    path.write_text("\n".join([before, *_false_positive_lines(), *_unequal_spread_lines(), ""]), encoding="utf-8")
 
 
 def _coverage_table(rows: Sequence[dict]) -> list[str]:
@@ -458,11 +501,12 @@ def _seal_animals(names: Sequence[str], by_animal: dict, tables: dict, random: n
 def main() -> None:
     """Parse arguments and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=["simulate", "false_positives", "real"])
+    parser.add_argument("task", choices=["simulate", "false_positives", "unequal_spread", "real"])
     parser.add_argument("--predictions", type=Path, help="folder with out-of-fold predictions of the seals, one file for each recording")
     arguments = parser.parse_args()
-    if arguments.task in ("simulate", "false_positives"):
-        (simulate if arguments.task == "simulate" else update_false_positives)()
+    simulations = {"simulate": simulate, "false_positives": update_false_positives, "unequal_spread": update_unequal_spread}
+    if arguments.task in simulations:
+        simulations[arguments.task]()
         return
     if arguments.predictions is None:
         parser.error("real needs --predictions FOLDER")

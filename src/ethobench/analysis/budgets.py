@@ -5,7 +5,8 @@ Conventions
 Shares are of the observed time; unobserved frames belong to no behavior. Overlapping bouts of one behavior of one subject are joined, and
 bouts are cut where frames are unobserved. A bout is counted in the time bin in which it starts, with its full duration, so counts
 add up over bins; time is that within the bin. The interval between bouts is from the end of a bout to the start of the next one of the same
-behavior, and is only known if all frames between them are observed.
+behavior, and is only known if all frames between them are observed. The latency is that of the first observed bout; unobserved frames
+before it count as time without the behavior.
 
 References
 ----------
