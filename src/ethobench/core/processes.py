@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,6 +17,9 @@ try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
+
+
+_max_threads: ContextVar[int | None] = ContextVar("max_threads", default=None)
 
 
 class LockError(EthobenchError):
@@ -120,9 +124,30 @@ def usable_cores() -> int:
 
 
 def thread_count() -> int:
-    """Return the number of threads that a fit may use: ``OMP_NUM_THREADS``, which workers of a run set, or all usable cores."""
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return int(limit) if limit.isdigit() and int(limit) else usable_cores()
+    """Return the number of threads that a fit may use: ``OMP_NUM_THREADS``, which workers of a run set, or all usable cores.
+
+    In a block of `limited_threads`, at most its number.
+    """
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    count = int(setting) if setting.isdigit() and int(setting) else usable_cores()
+    return min(count, _max_threads.get() or count)
+
+
+@contextmanager
+def limited_threads(count: int) -> Iterator[None]:
+    """Let fits in the block use at most this many threads.
+
+    Examples
+    --------
+    >>> with limited_threads(1):
+    ...     thread_count()
+    1
+    """
+    token = _max_threads.set(max(count, 1))
+    try:
+        yield
+    finally:
+        _max_threads.reset(token)
 
 
 def idle_cores() -> int:

@@ -24,6 +24,7 @@ from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, NotFittedError
 from ethobench.core.ethogram import join_ethograms
 from ethobench.core.folds import default_grouping
+from ethobench.core.processes import idle_cores, limited_threads
 from ethobench.core.progress import Listener, progress_listener, progress_range, report_progress
 from ethobench.core.targets import merge_subjects
 from ethobench.decoding.decoder import Decoder
@@ -186,7 +187,7 @@ class Teacher:
             The teacher itself.
         """
         notes: list[str] = []
-        with _reporting(progress), self._caching(), _collected_warnings(notes):
+        with _reporting(progress), self._caching(), _collected_warnings(notes), limited_threads(idle_cores()):
             labels = self._usable_labels(annotations, notes)
             data = self._labeled_dataset(labels)
             examples = prepare_examples(data, None)
@@ -215,7 +216,7 @@ class Teacher:
             Called with the stage and the fraction that is done. It may raise an error to cancel.
         """
         model, examples = self._fitted()
-        with _reporting(progress), self._caching(), _collected_warnings([]):
+        with _reporting(progress), self._caching(), _collected_warnings([]), limited_threads(idle_cores()):
             by = default_grouping(examples.data)
             quality = measure_quality(model, examples, by=by, training=self.n_trainings, seed=self.seed)
         self.quality = quality
