@@ -188,7 +188,7 @@ class Stage:
     ignored : list of str
         Files to skip, because an earlier stage ran them.
     profile : str
-        Profile of hypothesis: "mutants" tests ten examples of each property, "default" forty.
+        Profile of hypothesis: "mutants" tests ten examples of each property, "default" as many as the complete suite.
     is_bounded : bool
         Whether the tests that pass until the time limit count as passed. Otherwise reaching it counts as a failure: an endless loop.
     """
