@@ -35,7 +35,7 @@ EntryOption: TypeAlias = Annotated[
 ]
 AnnotatorsOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--annotator", help="Only this annotator; names the annotator of files that name none. May be repeated.", metavar="NAME"),
+    typer.Option("--annotator", help="Only this annotator. Where files name none, the name to use. May be repeated.", metavar="NAME"),
 ]
 ReadOption: TypeAlias = Annotated[
     list[str] | None,

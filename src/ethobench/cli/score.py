@@ -34,7 +34,7 @@ def run(
     ] = None,
     annotator: Annotated[
         str | None,
-        typer.Option(help="Reference annotator, if there are several: a name, 'consensus' or 'all'. If TRUTH names none, how to call it."),
+        typer.Option(help="Reference annotator, if there are several: a name, 'consensus' or 'all'. If TRUTH names none, the name to use."),
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Frames per second of files that do not state it.", metavar="HZ")] = None,
     per: Annotated[str | None, typer.Option(help="Show scores per recording, individual, lab or behavior.")] = None,
