@@ -141,8 +141,15 @@ class NetworkStream:
         scores = self.scorer.push(self.frames.prepare(frame, confidence))
         if not self.required_input.met(self.frames.present[None])[0]:
             return np.full(len(scores), np.nan, dtype=np.float32)
-        powers = np.exp(scores - scores.max()) if self.exclusive else np.exp(-np.maximum(scores, -80.0))
-        return np.asarray(powers / powers.sum() if self.exclusive else 1 / (1 + powers), dtype=np.float32)
+        return _to_probabilities(scores, self.exclusive).astype(np.float32)
+
+
+def _to_probabilities(scores: Values, exclusive: bool) -> Values:
+    """Return the softmax of scores (..., n_outputs), or their sigmoid if behaviors may overlap."""
+    if not exclusive:
+        return np.asarray(1 / (1 + np.exp(-np.maximum(scores, -80.0))))
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
 class ActorStream:
@@ -245,8 +252,7 @@ class ActorStream:
         return self.transform.standardize(self.transform.normalize_positions(held[self._pairs], self._scene))
 
     def _collect(self, scores: Values) -> dict[Actors, Values]:
-        powers = np.exp(scores - scores.max(axis=1, keepdims=True)) if self.exclusive else np.exp(-np.maximum(scores, -80.0))
-        probabilities = powers / powers.sum(axis=1, keepdims=True) if self.exclusive else 1 / (1 + powers)
+        probabilities = _to_probabilities(scores, self.exclusive)
         present = self._frames_missing <= max(1, max_gap_frames(MAX_GAP_SECONDS, self.transform.rate))
         met = self.required_input.met(present[self._pairs])
         probabilities = np.where(met[:, None], probabilities, np.nan).astype(np.float32)
