@@ -156,6 +156,28 @@ def test_individuals_in_both_groups_are_compared_within_themselves():
     assert "1 individuals that are not in all groups are not used" in result["notes"]
 
 
+@pytest.mark.parametrize("n_complete", [0, 1, 3])
+def test_durations_are_compared_in_individuals_with_bouts_in_both_conditions(n_complete):
+    lengths = [(10, 0), (20, 0), (0, 30), (0, 40), *[(30, 20), (30, 45), (25, 45)][:n_complete]]
+    recordings = []
+    for k, pair in enumerate(lengths):
+        bouts = [(start, start + length) for start, length in zip((100, 600), pair, strict=True) if length]
+        start, stop = zip(*bouts, strict=True)
+        a = eb.Annotation.from_bouts(start, stop, ["groom"] * len(bouts), ["groom"], rate=RATE, n_frames=N_FRAMES)
+        recordings.append(eb.Recording(f"r{k}", f"m{k}", annotations={"anna": a}))
+    pair = only_pair(eb.compare_groups(recordings, "bin", bin="halves", measures="mean_duration_s"), "mean_duration_s")
+    assert pair["n"] == [n_complete, n_complete]
+    if n_complete < 2:
+        assert pair["difference"] is pair["p"] is None
+        assert pair["note"] == "fewer than two individuals with a value in bin 1 and bin 2"
+        return
+    first, second = np.array(lengths[4:]).T / RATE
+    assert pair["difference"] == pytest.approx(second.mean() - first.mean())
+    assert pair["ratio"] == pytest.approx(second.mean() / first.mean())
+    interval = stats.ttest_rel(second, first).confidence_interval()
+    assert (pair["low"], pair["high"]) == pytest.approx((interval.low, interval.high))
+
+
 def test_time_bins_are_repeated_measures():
     result = eb.compare_groups(study({"control": CONTROL, "drug": DRUG}), "bin", bin="halves", measures="share")
     assert (result["groups"], result["design"]) == (["bin 1", "bin 2"], "repeated measures")

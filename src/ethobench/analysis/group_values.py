@@ -132,6 +132,14 @@ class Cell:
             return True
         return bool(np.array_equal(np.isnan(self.values), np.isnan(self.model_labeled)))
 
+    def has_both(self, first: int, second: int) -> NDArray[np.bool_]:
+        """Return which units have values in both of two groups, or in neither, from each source of labels (n_units,)."""
+        keep = np.ones(len(self.units), dtype=bool)
+        for table in (self.values, self.model, self.model_labeled):
+            if table is not None:
+                keep &= np.isnan(table[:, first]) == np.isnan(table[:, second])
+        return keep
+
     def select(self, rows: Any, columns: Any = slice(None)) -> Cell:
         """Return a copy with some of the units and groups."""
         tables = [None if t is None else t[rows][:, columns] for t in (self.model, self.model_labeled)]

@@ -254,6 +254,9 @@ def _compare_pair(
     i, j = codes
     size = len(values.groups)
     first, second = _weight_of_group(i, size), _weight_of_group(j, size)
+    if design.is_repeated:  # units with a value in one of the two groups only have no difference
+        cell = cell.select(cell.has_both(i, j))
+        samples = (design.sample(cell, values.covariates), design.sample(cell, values.covariates, with_model=False))
     n = (_count(cell, i, design), _count(cell, j, design))
     pair: dict[str, Any] = {"groups": [values.groups[i], values.groups[j]], "n": list(n)}
     empty = ("difference", "low", "high", "df", "ratio", "ratio_low", "ratio_high", "effect_size", "effect_low", "effect_high", "p")
@@ -280,7 +283,7 @@ def _compare_pair(
         "effect_size": rounded(effect),
         "effect_low": rounded(effect_low),
         "effect_high": rounded(effect_high),
-        "p": rounded(estimate.p_value() if test is None else test.p),
+        "p": rounded(test.p if test is not None else estimate.p_value() if estimate.has_spread else np.nan),
         "test": {"method": "t test", "exact": False} if test is None else _describe_test(test),
     }
     return pair | _label_summary(cell, codes, values, (sample, human), estimate, design)
