@@ -206,7 +206,7 @@ class Auto(SignalModel):
 
     def _fit_members(self, candidates: list[Candidate], deadline: Deadline) -> dict[str, Model]:
         """Fit candidates to all recordings, each with its share of the remaining time."""
-        members = {}
+        members: dict[str, Model] = {}
         limit = _without_scoring(deadline)
         costs = [max(candidate.refit_seconds, 1e-9) for candidate in candidates]
         first = COMPARED_PROGRESS + DECODING_PROGRESS
