@@ -19,10 +19,9 @@ Whatever the bias of the model, this estimates the mean of what a person would h
 sample. The weight `lambda` is tuned as in PPI++, so that a useless model has a weight near 0; it is 0 if
 the model's values do not reduce the residual variance of the labeled individuals (adjusted R squared), unless there are too few of them
 to choose. For a mean, the tuned estimator is the regression estimator of double sampling: the model's value is a covariate of the labeled
-individuals, evaluated at its mean over
-all individuals. That gives intervals for small samples: the estimation of `lambda` is in the leverages of HC2 and in the
-degrees of freedom, and the variance of the model's mean over all individuals is added. The model's value of a labeled
-individual is computed from the same frames that a person labeled; that of the mean is computed from all its recordings.
+individuals, evaluated at its mean over all individuals. That gives intervals for small samples: the estimation of `lambda` is in the
+leverages of HC2 and in the degrees of freedom, and the variance of the model's mean over all individuals is added. The model's value of a
+labeled individual is computed from the same frames that a person labeled; that of the mean is computed from all its recordings.
 
 References
 ----------

@@ -30,7 +30,7 @@ def make(
         Path, typer.Argument(help="Folder with videos, poses, signals and annotations, in any subfolders.", metavar="FOLDER")
     ],
     rate: Annotated[
-        float | None, typer.Option(help="Frames per second. Default: as annotations, videos or signals state.", min=1e-6)
+        float | None, typer.Option(help="Frames per second. Default: as annotations, videos or signals state.", min=1e-6, metavar="HZ")
     ] = None,
     entry: Annotated[
         str | None, typer.Option(help="Stream or channel of annotation files with several. Default: the one with the most bouts.")
