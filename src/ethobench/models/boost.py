@@ -142,10 +142,16 @@ class Boost(SignalModel):
 
     def fit_rows(self, rows: Mapping[str, Rows]) -> None:
         """Fit the trees to rows from `collect_rows`: those shared by all recordings, and those of each condition."""
-        self._fit_shared(rows)
-        self.condition_parts = {}
-        if self.has_conditions and len({each.group for each in rows.values()}) > 1:
-            self._fit_conditions(rows)
+        shared_bins = self.binned
+        if self.has_conditions and self.binned is None:
+            self.binned = BinnedRows.from_rows(rows, thread_count())  # binning takes longer than the trees of one behavior
+        try:
+            self._fit_shared(rows)
+            self.condition_parts = {}
+            if self.has_conditions and len({each.group for each in rows.values()}) > 1:
+                self._fit_conditions(rows)
+        finally:
+            self.binned = shared_bins
 
     @property
     def has_conditions(self) -> bool:
