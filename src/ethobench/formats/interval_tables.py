@@ -68,6 +68,7 @@ ROLES = ("start", "stop", "duration", *SYNONYMS)
 NO_LABEL = frozenset({"", "na", "nan", "none given", "default", "unlabeled", "unlabelled"})
 MARKER = "startend"
 MAX_UNAMBIGUOUS = 600.0  # seconds; larger integers may be frame numbers
+ON_ITSELF = "self"  # target of a behavior that is directed at no other animal
 
 
 def is_no_label(name: str) -> bool:
@@ -142,6 +143,7 @@ class IntervalRows:
             if not name:
                 raise FormatError(self.path, f"column {self.columns['recording']!r} is blank", self.location(row))
         self.texts = {role: self._texts(role, "") for role in ("subject", "target", "modifiers", "comment")}
+        self.texts["target"] = ["" if name.lower() == ON_ITSELF else name for name in self.texts["target"]]
         self.confidence = (
             self.table.numbers(self.columns["confidence"]) if "confidence" in self.columns else np.full(len(self.table), np.nan)
         )
