@@ -93,6 +93,7 @@ def test_parts_that_nobody_knows_are_refused_by_name():
         RoleInputs(30.0).convert(Recording("a", signals=poses))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0, -3.0, "wide", float("nan")])
 def test_an_invalid_scale_warns(mixed, fitted, scale):
     first, *others = mixed.recordings
