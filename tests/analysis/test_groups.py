@@ -181,6 +181,7 @@ def test_durations_are_compared_in_individuals_with_bouts_in_both_conditions(n_c
 def test_time_bins_are_repeated_measures():
     result = eb.compare_groups(study({"control": CONTROL, "drug": DRUG}), "bin", bin="halves", measures="share")
     assert (result["groups"], result["design"]) == (["bin 1", "bin 2"], "repeated measures")
+    assert any("each recording counts as another individual" in note for note in result["notes"])
     within = eb.compare_groups(study({"control": CONTROL, "drug": DRUG}), "treatment", by="bin", bin="halves", measures="share")
     assert [row["by"] for row in within["rows"]] == [{"bin": "bin 1"}, {"bin": "bin 2"}]
 

@@ -106,7 +106,7 @@ class GroupDesign:
         if self.is_repeated and incomplete:
             notes.append(f"{incomplete} {self.pair or 'individual'}s that are not in all groups are not used")
         names = {*values.metadata["individual"]}
-        if names == {*values.metadata["recording"]} and not self.is_repeated:
+        if names == {*values.metadata["recording"]}:
             notes.append("each recording counts as another individual; if an animal was recorded twice, name it in the column individual")
         differing = list(dict.fromkeys(f"{cell.measure} of {cell.behavior}" for cell in values.cells if not cell.agrees_where_defined))
         if differing:
