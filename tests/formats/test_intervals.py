@@ -327,7 +327,8 @@ def test_large_integers_without_a_unit_are_noted(tmp_path: Path) -> None:
 
 def test_first_and_last_frames(tmp_path: Path) -> None:
     """Tables such as HiDRA's bouts.csv state the last frame of a bout."""
-    table = "video_id,agent_id,target_id,action,start_frame,end_frame,probability\nv1,mouse1,mouse2,sniff,3,3,0.5\nv1,mouse2,self,rear,5,9,0.75\n"
+    header = "video_id,agent_id,target_id,action,start_frame,end_frame,probability"
+    table = f"{header}\nv1,mouse1,mouse2,sniff,3,3,0.5\nv1,mouse2,self,rear,5,9,0.75\n"
     (recording,) = read_recordings(put(tmp_path, table, "bouts.csv"), "intervals", inclusive=True, rate=30, warn=False)
     annotation = recording.annotation()
     assert pairs(annotation.spans("sniff", "mouse1", "mouse2")) == [(3, 4)]
