@@ -21,9 +21,9 @@ def settle(page: Any) -> None:
     quiet = 0
     while quiet < 3:
         before = len(requested)
-        page.evaluate("() => new Promise((done) => setTimeout(() => requestAnimationFrame(done), 45))")
+        page.evaluate("() => new Promise((done) => setTimeout(done, 60))")
         quiet = quiet + 1 if len(requested) == before == len(answered) else 0
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def lane_colors(page: Any, lane: int, share: float) -> tuple[int, int, int]:

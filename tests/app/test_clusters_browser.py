@@ -18,7 +18,7 @@ def page(tmp_path, serve, visit):
     data = make_dataset("pose", individuals=2, seconds=30, folds=2)
     for recording in data:
         write_recordings([recording], tmp_path / "poses" / f"{recording.id}.csv", "deeplabcut")
-    page = visit(serve(tmp_path / "poses", rate=data.recordings[0].rate))
+    page = visit(serve(tmp_path / "poses", rate=data.recordings[0].rate), reduced_motion="reduce")  # moving pictures take time
     page.wait_for_selector("dialog input.name")
     page.keyboard.type("other")
     keys(page, "Control+Enter")
