@@ -15,7 +15,6 @@ from ethobench.decoding.pooling import Labeled, fit_weighted_threshold, pool_thr
 from ethobench.decoding.postprocess import THRESHOLDS, fit_threshold
 from ethobench.features.keypoints import ROLES
 from ethobench.features.roles import RoleInputs, needs_roles
-from ethobench.models import candidates
 from ethobench.models.condition_parts import condition_folds
 from ethobench.models.row_sampling import Rows
 
@@ -246,9 +245,7 @@ def test_adaptation_needs_a_common_behavior(fitted, mixed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "params"), [("tcn", {"updates": 25, "width": 8, "levels": 3}), ("auto", {"folds": 2})])
-def test_networks_and_auto_learn_from_mixed_laboratories(name, params, tmp_path, monkeypatch):
-    boost = candidates.Boost
-    monkeypatch.setattr(candidates, "Boost", lambda seed, **more: boost(seed=seed, **SMALL, **more))
+def test_networks_and_auto_learn_from_mixed_laboratories(name, params, tmp_path):
     mixed = labs(labs=["CRIM13", "LyricalHare"], seconds=8)
     model = create_model(name, **params)
     with warnings.catch_warnings():
