@@ -49,11 +49,11 @@ def lab_scores(predictions: Mapping[str, Annotation], recordings: Iterable[Recor
         truth, predicted = recording.annotation(), predictions[recording.id].with_ethogram(recording.annotation().ethogram)
         for track in truth.observed.tracks:
             code = truth.ethogram.names.index(str(track.behavior))
-            true, found = (each.to_frames(track.subject, track.target)[:, code] for each in (truth, predicted))
+            true, positive = (each.to_frames(track.subject, track.target)[:, code] for each in (truth, predicted))
             counts[recording.metadata["lab"], str(track.behavior)] += (
-                (true & found).sum(),
-                (found & ~true).sum(),
-                (true & ~found).sum(),
+                (true & positive).sum(),
+                (positive & ~true).sum(),
+                (true & ~positive).sum(),
             )
     by_lab: dict[str, list[float]] = defaultdict(list)
     for (lab, _), (hits, false, missed) in counts.items():

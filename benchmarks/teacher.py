@@ -289,9 +289,9 @@ def _summarize_advice(table: pd.DataFrame) -> list[str]:
     if "more_labels_help" not in table:
         return []
     full = table[table.strategy == "all"].set_index(["data", "seed"]).f1
-    said = table[table.more_labels_help.notna()].sort_values(["data", "seed", "budget"]).copy()
-    said["next_gain"] = said.groupby(["data", "seed"]).f1.shift(-1) - said.f1
-    said["full_gain"] = full.reindex(pd.MultiIndex.from_frame(said[["data", "seed"]])).to_numpy() - said.f1
+    judged = table[table.more_labels_help.notna()].sort_values(["data", "seed", "budget"]).copy()
+    judged["next_gain"] = judged.groupby(["data", "seed"]).f1.shift(-1) - judged.f1
+    judged["full_gain"] = full.reindex(pd.MultiIndex.from_frame(judged[["data", "seed"]])).to_numpy() - judged.f1
     lines = [
         "## What the teacher says about more labels",
         "",
@@ -301,7 +301,7 @@ def _summarize_advice(table: pd.DataFrame) -> list[str]:
         "| more labels would | cases | expected from the last doubling | change at the next doubling | change with all labels |",
         "|---|---|---|---|---|",
     ]
-    for verdict, rows in said.groupby("more_labels_help"):
+    for verdict, rows in judged.groupby("more_labels_help"):
         ranges = " | ".join(_range(rows[column]) for column in ("gain", "next_gain", "full_gain"))
         lines.append(f"| {verdict} | {len(rows)} | {ranges} |")
     return [*lines, ""]
