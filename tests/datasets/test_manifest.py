@@ -12,6 +12,8 @@ import pytest
 
 from ethobench import Annotation, Ethogram, load_dataset, write_annotation
 from ethobench.core.errors import EthobenchError, FormatError, NotFoundError, ReadWarning
+from ethobench.datasets import manifest
+from ethobench.formats import read_at_rate
 
 N = 100
 
@@ -485,3 +487,23 @@ def test_wrong_offsets_and_missing_cameras_are_listed(tmp_path):
     assert "side.mp4 does not exist" in message
     assert "row 3: video_offset must have one number of seconds for each of the 1 videos" in message
     assert "got 'soon'" in message
+
+
+def test_a_file_of_several_annotators_is_read_once_per_recording(tmp_path, monkeypatch):
+    write(
+        tmp_path / "labels.csv",
+        "recording,rater,start,stop,behavior\na,anna,0,1,rest\na,ben,0,2,rest\nb,anna,1,3,run\nb,ben,2,3,run\n",
+    )
+    rows = "".join(f"{name},10,labels.csv,{rater},{name}\n" for name in "ab" for rater in ("anna", "ben"))
+    write(tmp_path / "recordings.csv", f"recording,rate,annotations,annotator,entry\n{rows}")
+    entries = []
+
+    def read_and_count(*args, entry, **options):
+        entries.append(entry)
+        return read_at_rate(*args, entry=entry, **options)
+
+    monkeypatch.setattr(manifest, "read_at_rate", read_and_count)
+    data = load_dataset(tmp_path)
+    assert entries == ["a", "b"]
+    spans = {(r.id, name): (a.start.tolist(), a.stop.tolist()) for r in data for name, a in r.annotations.items()}
+    assert spans == {("a", "anna"): ([0], [10]), ("a", "ben"): ([0], [20]), ("b", "anna"): ([10], [30]), ("b", "ben"): ([20], [30])}

@@ -6,6 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from ethobench.datasets.manifest_tables import (
 from ethobench.datasets.signals import OpenedSignals, open_signals
 from ethobench.datasets.video_clock import VideoClock, fit_to_video, read_video_clock
 from ethobench.datasets.zones import ZONES, Zone, check_recordings, read_zones, zones_of
-from ethobench.formats import detect, read_at_rate
+from ethobench.formats import Format, detect, read_at_rate
 from ethobench.formats.channel_units import note_different_units
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.formats.reader_options import check_options, entries_with, options_for
@@ -106,8 +107,8 @@ def read_study(
     rows_of: dict[str, list[ManifestRow]] = {}
     for row in rows:
         rows_of.setdefault(row["recording"], []).append(row)
-    lists = StudyLists(problems.add)
-    recordings = [r for name, group in rows_of.items() if (r := _read_recording(name, group, problems, lists)) is not None]
+    lists, files = StudyLists(problems.add), AnnotationFiles()
+    recordings = [r for name, group in rows_of.items() if (r := _read_recording(name, group, problems, lists, files)) is not None]
     if rename and check_rename:
         check_renames(rename, [ethogram or Ethogram([]), *(a.ethogram for r in recordings for a in r.annotations.values())])
     recordings = _rename(recordings, aliases, rename or {})
@@ -229,7 +230,7 @@ def _note_missing_scale(recordings: Iterable[Recording], rows: Sequence[Manifest
                 recording.notes = (*recording.notes, note)
 
 
-def _read_recording(name: str, rows: list[ManifestRow], problems: Problems, lists: StudyLists) -> Recording | None:
+def _read_recording(name: str, rows: list[ManifestRow], problems: Problems, lists: StudyLists, files: AnnotationFiles) -> Recording | None:
     """Read one recording from its rows; a correction that cannot be used is skipped with a note. Adds what was labeled to `lists`."""
     first = {column: _first(rows, column) for column in (*COLUMNS, *NUMBERS)}
     for row in rows:
@@ -245,7 +246,7 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems, list
         notes += [] if opened is None else opened.notes
         clock, more_notes = _video_clock(first["video"]) if opened is None else (None, [])
         notes += more_notes
-        annotations, origins, annotator_of = _read_annotations(rows, first, rate, opened, clock, notes)
+        annotations, origins, annotator_of = _read_annotations(rows, first, rate, opened, clock, notes, files)
     except _RowError as error:
         problems.add(error.row.location, error.reason)
         return None
@@ -371,6 +372,7 @@ def _read_annotations(
     opened: OpenedSignals | None,
     clock: VideoClock | None,
     notes: list[Note],
+    files: AnnotationFiles,
 ) -> tuple[dict[str, Annotation], list[ClockOrigin], dict[int, str]]:
     """Read the annotations of a recording, by annotator, and the annotator of each row by index; notes are appended to `notes`."""
     annotations: dict[str, Annotation] = {}
@@ -384,7 +386,7 @@ def _read_annotations(
                     raise MismatchError(f"{column} is {row[column]!r} here, but {other[column]!r} in {other.location}")
             path = row.path("annotations")
             if path is not None and path.exists():
-                annotator, annotation, origin, more_notes = _read_annotation(row, path, rate, opened, clock)
+                annotator, annotation, origin, more_notes = _read_annotation(row, path, rate, opened, clock, files)
                 notes += more_notes
                 annotations[annotator] = _combined(annotations.get(annotator), annotation, annotator, row["recording"])
                 origins.append(origin)
@@ -397,10 +399,15 @@ def _read_annotations(
 
 
 def _read_annotation(
-    row: ManifestRow, path: Path, rate: float | None, opened: OpenedSignals | None, clock: VideoClock | None
+    row: ManifestRow,
+    path: Path,
+    rate: float | None,
+    opened: OpenedSignals | None,
+    clock: VideoClock | None,
+    files: AnnotationFiles,
 ) -> tuple[str, Annotation, ClockOrigin, list[Note]]:
     """Read the annotation of one row and fit it to start and length of the signals, or to the video if there are no signals."""
-    recording = _find_recording(row, path, rate, clock.rate if clock is not None else None if opened is None else opened.rate)
+    recording = _find_recording(row, path, rate, clock.rate if clock is not None else None if opened is None else opened.rate, files)
     annotator = row["annotator"] or (next(iter(recording.annotations)) if len(recording.annotations) == 1 else "")
     annotation = recording.annotations[annotator] if annotator in recording.annotations else recording.annotation()
     file = row["annotations"]
@@ -453,14 +460,30 @@ def _select_subject(
     return selected, [] if stated else [note]
 
 
-def _find_recording(row: ManifestRow, path: Path, rate: float | None, other_rate: float | None) -> Recording:
+class AnnotationFiles:
+    """Reads files with annotations; the last file is kept, so that rows of several annotators read it once."""
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] | None = None
+        self._recordings: list[Recording] = []
+
+    def read(self, path: Path, rate: float | None, reader: Format, entry: str | None, options: Mapping[str, Any]) -> list[Recording]:
+        """Return the recordings of a file that have annotations."""
+        key = (path, rate, reader.name, entry, repr(sorted(options.items())))
+        if key != self._key:
+            self._recordings = [r for r in read_at_rate(path, rate, reader.name, entry=entry, **options) if r.annotations]
+            self._key = key
+        return list(self._recordings)
+
+
+def _find_recording(row: ManifestRow, path: Path, rate: float | None, other_rate: float | None, files: AnnotationFiles) -> Recording:
     """Return the recording of a file that a row is about; a file without a frame rate is read at that of the video or the signals."""
     reader = detect(path)
     entry = row["entry"] or None
     options = options_for(reader, row.options)
-    recordings = [r for r in read_at_rate(path, rate, reader.name, entry=entry, **options) if r.annotations]
+    recordings = files.read(path, rate, reader, entry, options)
     if rate is None and other_rate is not None and any(r.clock_origin is ClockOrigin.ASSUMED for r in recordings):
-        recordings = [r for r in read_at_rate(path, other_rate, reader.name, entry=entry, **options) if r.annotations]
+        recordings = files.read(path, other_rate, reader, entry, options)
         recordings = [r.copy(clock_origin=ClockOrigin.STATED) for r in recordings]  # by the video or the signals
     if len(recordings) > 1:
         recordings = [r for r in recordings if r.id == row["recording"]] or recordings
