@@ -35,22 +35,35 @@ from ethobench.reports import summarize_scores, write_report
 IMAGES = Path(__file__).parent / "images"
 N_FOLDS, TOKEN = 3, "pictures"
 LABELED = (0.5, 1.0, 0.7, 0.6)  # shares of the first recordings that are labeled before the teacher is trained
-REPORT, VIEWER, STEPS = (1360, 1150), (1440, 873), (1280, 580)
+REPORT, VIEWER, STEPS = (1360, 1150), (1440, 873), (1280, 470)
+NARROW_REPORT, SMALL_VIEWER = (660, 900), (1360, 740)  # windows for the parts of the steps
+WORKPLACE = """() => {
+  const { left: x, top: y } = document.querySelector("main").getBoundingClientRect();
+  return { x, y, width: innerWidth - x, height: document.querySelector("footer").getBoundingClientRect().top - y };
+}"""  # without the list of recordings and the bars at the top and bottom
+SHARP = 2  # pixels per CSS pixel in the picture of the steps, which the README shows smaller than it is
 TRAIN = ["train", "my_study/", "--out", "models/first"]
 PAGE = """<!doctype html><style>
-body {{ margin: 0; padding: 8px; width: 1264px; height: 564px; display: grid;
-  grid-template: auto 1fr auto 1fr / 712px 1fr; column-gap: 16px; background: #fff; color: #17202a;
-  font: 15px "DejaVu Sans", sans-serif }}
-h2 {{ margin: 0 0 6px; font-size: 17px }}
+body {{ margin: 0; padding: 8px; width: 1264px; height: 454px; display: flex; gap: 20px; background: #fff; color: #17202a;
+  font: 16px "DejaVu Sans", sans-serif }}
+h2 {{ margin: 0 0 6px; font-size: 19px }}
 h2 span {{ font-weight: normal; color: #4a5560 }}
-div {{ border: 1px solid #c8ced6; border-radius: 6px; margin-bottom: 10px; background-repeat: no-repeat }}
-.label {{ grid-row: 2 / 5; background-image: url({viewer}); background-size: 850px; background-position: -138px 0 }}
-.report {{ background-image: url({report}); background-size: 690px; background-position: -142px -14px }}
-pre {{ margin: 0; padding: 8px 10px; font: 11px/14.5px "DejaVu Sans Mono", monospace }}
+div {{ border: 1px solid #c8ced6; border-radius: 6px; overflow: hidden }}
+section {{ display: flex; flex-direction: column }}
+section:last-child {{ flex: 1 }}
+section:last-child h2 + div {{ margin-bottom: 12px }}
+section div:last-child {{ flex: 1; margin-bottom: 0 !important }}
+img {{ display: block }}
+.label img {{ width: 740px }}
+.report {{ position: relative }}
+.report img {{ position: absolute; left: 8px; top: -9px; width: 486px }}
+.report img + img {{ top: 80px; width: 488px }}
+pre {{ margin: 0; padding: 6px 10px; font: 11px/12.4px "DejaVu Sans Mono", monospace }}
 </style>
-<h2>1. Label <span>some bouts in the browser</span></h2><h2>2. Train <span>and test on animals the model has not seen</span></h2>
-<div class="label"></div><div><pre>{output}</pre></div>
-<h2 style="grid-column: 2">3. Report <span>scores, ethograms, time budgets</span></h2><div class="report" style="grid-column: 2"></div>"""
+<section><h2>1. Label <span>some bouts in the browser</span></h2><div class="label"><img src="{viewer}"></div></section>
+<section><h2>2. Train <span>and test on unseen animals</span></h2><div><pre>{output}</pre></div>
+<h2>3. Report <span>scores, ethograms, time budgets</span></h2>
+<div class="report"><img src="{facts}"><img src="{raster}"></div></section>"""
 
 
 def main() -> None:
@@ -64,36 +77,13 @@ def main() -> None:
 
 
 def take_report(browser: Any, folder: Path) -> None:
-    """Cross-validate a model, and show the report of its scores."""
-    data = make_dataset("pose", individuals=6, seconds=45, folds=N_FOLDS, annotators=ANNOTATORS)
-    first = ANNOTATORS[0].name
-    predictions: dict[str, Prediction] = {}
-    for fold in range(N_FOLDS):
-        model = eb.create_model("auto").fit(data.select(fold=[f for f in range(N_FOLDS) if f != fold]), annotator=first)
-        predictions |= {recording.id: model.predict(recording) for recording in data.select(fold=fold)}
-    report = folder / "report.html"
-    scores = eb.score(predictions, data, annotator=first)
-    write_report(report, summarize_scores({"auto": scores}, truth=first, annotations=data))
-    page = open_page(browser, report.as_uri(), REPORT)
-    page.wait_for_selector(".time-axis svg")
-    save(page, "report.png")
+    """Show the report of a model."""
+    save(open_report(browser, folder, REPORT), "report.png")
 
 
 def take_viewer(browser: Any, folder: Path) -> None:
     """Show the viewer with a recording that is labeled in part, a trained teacher, and one of its suggestions."""
-    data = make_dataset("pose", individuals=6, seconds=90, folds=N_FOLDS)
-    project = label(data, write_study(data, folder / "my_study"))
-    page = open_page(browser, serve(project), VIEWER)
-    page.wait_for_selector("eb-recordings [aria-current]")
-    page.keyboard.press("e")
-    page.click("dialog button:has-text('Continue as carla')")
-    page.keyboard.press("t")
-    page.wait_for_function("() => document.querySelector('eb-teacher').textContent.includes('held out')")
-    page.wait_for_timeout(1500)
-    page.keyboard.press("q")
-    page.wait_for_selector(".review:not([hidden]) strong")
-    page.keyboard.press("f")
-    page.wait_for_timeout(3000)  # until tiles are drawn
+    page = open_viewer(browser, folder / "viewer", VIEWER)
     save(page, "viewer.png", page.evaluate("document.querySelector('footer').getBoundingClientRect().top"))
 
 
@@ -105,10 +95,52 @@ def take_steps(browser: Any, folder: Path) -> None:
         command, cwd=folder / "steps", env={**os.environ, "COLUMNS": "80"}, stdout=subprocess.PIPE, text=True, check=True
     )
     table = printed.stdout.partition("most frequent")[0].rstrip()
-    pictures = {name: f"data:image/png;base64,{b64encode((IMAGES / f'{name}.png').read_bytes()).decode()}" for name in ("viewer", "report")}
-    page = open_page(browser, "about:blank", STEPS)
-    page.set_content(PAGE.format(output=escape(f"$ ethobench {' '.join(TRAIN)}\n{table}"), **pictures))
+    report = open_report(browser, folder, NARROW_REPORT, SHARP)
+    viewer = open_viewer(browser, folder / "steps_viewer", SMALL_VIEWER, SHARP)
+    pictures = {
+        "viewer": viewer.screenshot(clip=viewer.evaluate(WORKPLACE)),
+        "facts": report.locator(".facts").screenshot(),
+        "raster": report.locator(".raster").screenshot(),
+    }
+    sources = {name: f"data:image/png;base64,{b64encode(picture).decode()}" for name, picture in pictures.items()}
+    page = open_page(browser, "about:blank", STEPS, SHARP)
+    page.set_content(PAGE.format(output=escape(f"$ ethobench {' '.join(TRAIN)}\n{table}"), **sources))
     save(page, "steps.png")
+
+
+def open_report(browser: Any, folder: Path, size: tuple[int, int], scale: float = 1) -> Any:
+    """Cross-validate a model, unless that is done, and open the report of its scores."""
+    report = folder / "report.html"
+    if not report.exists():
+        data = make_dataset("pose", individuals=6, seconds=45, folds=N_FOLDS, annotators=ANNOTATORS)
+        first = ANNOTATORS[0].name
+        predictions: dict[str, Prediction] = {}
+        for fold in range(N_FOLDS):
+            model = eb.create_model("auto").fit(data.select(fold=[f for f in range(N_FOLDS) if f != fold]), annotator=first)
+            predictions |= {recording.id: model.predict(recording) for recording in data.select(fold=fold)}
+        scores = eb.score(predictions, data, annotator=first)
+        write_report(report, summarize_scores({"auto": scores}, truth=first, annotations=data))
+    page = open_page(browser, report.as_uri(), size, scale)
+    page.wait_for_selector(".time-axis svg")
+    return page
+
+
+def open_viewer(browser: Any, folder: Path, size: tuple[int, int], scale: float = 1) -> Any:
+    """Open the viewer, train the teacher and show its first suggestion."""
+    data = make_dataset("pose", individuals=6, seconds=90, folds=N_FOLDS)
+    project = label(data, write_study(data, folder / "my_study"))
+    page = open_page(browser, serve(project), size, scale)
+    page.wait_for_selector("eb-recordings [aria-current]")
+    page.keyboard.press("e")
+    page.click("dialog button:has-text('Continue as carla')")
+    page.keyboard.press("t")
+    page.wait_for_function("() => document.querySelector('eb-teacher').textContent.includes('held out')")
+    page.wait_for_timeout(1500)
+    page.keyboard.press("q")
+    page.wait_for_selector(".review:not([hidden]) strong")
+    page.keyboard.press("f")
+    page.wait_for_timeout(3000)  # until tiles are drawn
+    return page
 
 
 def write_study(data: Dataset, folder: Path, *, is_labeled: bool = False) -> Path:
@@ -145,9 +177,10 @@ def serve(project: Project) -> str:
     return f"http://127.0.0.1:{port}/{TOKEN}/"
 
 
-def open_page(browser: Any, address: str, size: tuple[int, int]) -> Any:
-    """Open an address in a window of this size."""
-    page = browser.new_context(viewport=dict(zip(("width", "height"), size, strict=True)), color_scheme="light").new_page()
+def open_page(browser: Any, address: str, size: tuple[int, int], scale: float = 1) -> Any:
+    """Open an address in a window of this size, in CSS pixels; `scale` is the number of pixels for each of them."""
+    viewport = dict(zip(("width", "height"), size, strict=True))
+    page = browser.new_context(viewport=viewport, device_scale_factor=scale, color_scheme="light").new_page()
     page.set_default_timeout(240_000)  # for machines that are busy
     page.goto(address)
     return page
