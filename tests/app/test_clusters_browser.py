@@ -54,7 +54,7 @@ def test_clusters_are_named_merged_and_dropped(page, tmp_path):
     page.wait_for_selector("dialog", state="detached")
     looped = "async () => (await import(document.querySelector('script[type=module]').src.replace('main', 'state'))).state.loop"
     page.wait_for_function(looped)
-    keys(page, "Escape")
+    keys(page, "Escape", "Space")  # no loop, and no playback to the end, which `settle` would wait for
     open_gallery(page, 4)
     assert page.locator(".clusters fieldset").count() == 3
     page.select_option("dialog select[name=as]", "labels")
