@@ -13,46 +13,18 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _figure_data import WIDE, forest, mice, people, tags
+from _figures_methods import answer, bebe, errors, labs, motion, stream, study, styles
 
 import ethobench as eb
-from ethobench.datasets.synthetic import ANNOTATORS, make_dataset
+from ethobench.datasets.synthetic import make_dataset
 
 PLACE = re.compile(r"^<!-- figure: (\w+) -->$", re.MULTILINE)
 FOLDER = "images/figures"
-WIDE = 150  # mm
-
-
-@cache
-def mice() -> Any:
-    """Return poses of two mice, annotated by two simulated people."""
-    return make_dataset("pose", individuals=6, seconds=90, annotators=ANNOTATORS)
-
-
-@cache
-def tags() -> Any:
-    """Return tags of six animals."""
-    return make_dataset("tag", individuals=6, seconds=240)
-
-
-@cache
-def forest() -> Any:
-    """Return the predictions of a small forest for half of the mice, trained on the other half."""
-    data = mice()
-    first = ANNOTATORS[0].name
-    names = [recording.id for recording in data]
-    model = eb.create_model("rf", trees=20, seconds=1.0).fit(data.select(recordings=names[:3]), annotator=first)
-    return {recording.id: model.predict(recording) for recording in data.select(recordings=names[3:])}
-
-
-def people() -> tuple[str, str]:
-    """Return the names of the two simulated annotators."""
-    first, second = (annotator.name for annotator in ANNOTATORS)
-    return first, second
 
 
 def two_raters() -> Any:
@@ -229,20 +201,51 @@ def tag() -> Any:
 
 
 FIGURES: dict[str, tuple[Callable[[], Any], str]] = {
+    "answer": (
+        answer,
+        "Bouts of a person, and of the answer of a language model, whose last 22 seconds are missing and count as unobserved",
+    ),
     "agreement": (agreement, "Cohen's kappa of two annotators for each behavior, with intervals"),
+    "bebe": (
+        bebe,
+        "Left: one fold of five selects hyper-parameters, and each of the others is tested by a model of the remaining folds. "
+        "Right: F1 of each seal for four models",
+    ),
     "budget": (budget, "Shares of the time of each behavior, for six animals"),
     "clean": (clean, "A coordinate of a keypoint before and after cleaning"),
     "confusion": (confusion, "Confusion matrix of a random forest on animals that it has not seen"),
     "durations": (durations, "Durations of bouts of each behavior"),
+    "errors": (
+        errors,
+        "Five predictions that are late, broken, joined, incomplete or have additional short bouts, and the four scores of each",
+    ),
     "filmstrip": (filmstrip, "Five pictures of an attack of two mice, drawn from their poses"),
     "fragments": (fragments, "A prediction with a high frame F1 that breaks two bouts into many pieces"),
     "groups": (
         groups,
         "Share of time of each behavior in two groups: each animal, means, 95 % intervals and p values",
     ),
+    "labs": (
+        labs,
+        "Which of 37 actions each of 19 laboratories labeled: most laboratories labeled few, and few actions were labeled by many",
+    ),
     "leakage": (leakage, "F1 of one random forest on other animals, other parts of the same recordings, and shuffled frames"),
+    "motion": (
+        motion,
+        "Four pictures of a video of a mouse with the window that follows it, and two features: speed and turning",
+    ),
     "prediction": (prediction, "Bouts of a person and of a random forest on an animal that it has not seen"),
     "raster": (raster, "Behaviors of six animals over time"),
+    "stream": (
+        stream,
+        "Probability of feeding as a causal model returns it frame by frame, the true bouts, the frames with a probability above 0.5, "
+        "and those at which it has been above 0.5 for half a second",
+    ),
+    "study": (study, "Files of poses and annotations of a folder, connected to the two recordings of the draft; notes.txt is not used"),
+    "styles": (
+        styles,
+        "Published F1 of CalMS21: for each of five annotators before and after fine-tuning, and for seven behaviors with few examples",
+    ),
     "tag": (tag, "Acceleration of a tag on three axes for a minute, and the behaviors that were labeled"),
     "transitions": (transitions, "Transition probabilities between behaviors"),
     "two_raters": (two_raters, "Bouts of two annotators of one recording"),
