@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import ethobench as eb
 from ethobench.datasets.synthetic import ANNOTATORS, make_dataset
 
 WIDE = 150  # mm
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 INK, MUTED, PALE = "#1b2129", "#5b6570", "#e7e9ec"
-BLUE, TEAL, BROWN = "#1b5e9b", "#00796b", "#a14413"
+BLUE, TEAL, BROWN = "#1d5fc4", "#00796b", "#b1491a"  # blue and brown as in `eb.plot`
 
 
 @cache
@@ -46,3 +48,10 @@ def plain(*axes: Any, size: float = 6) -> None:
     for ax in axes:
         ax.tick_params(labelsize=size)
         ax.spines[["top", "right"]].set_visible(False)
+
+
+def box(x: float, y: float, width: float, height: float, color: str, edge: str = "none") -> Any:
+    """Return a rectangle to add to axes."""
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x, y), width, height, facecolor=color, edgecolor=edge, linewidth=0.7)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from _figure_data import WIDE, forest, mice, people, tags
 from _figures_methods import answer, bebe, errors, labs, motion, stream, study, styles
+from _figures_reference import bout, cell_arrays, models, objects, suites
 
 import ethobench as eb
 from ethobench.datasets.synthetic import make_dataset
@@ -74,7 +75,7 @@ def transitions() -> Any:
 
 
 def zones() -> Any:
-    figure = eb.plot.figure(110, 80)
+    figure = eb.plot.figure(110, 66)
     center = [(250, 150), (750, 150), (750, 450), (250, 450)]
     eb.plot.occupancy(mice().recordings[0], figure.subplots(), zones={"center": center})
     return figure
@@ -130,8 +131,8 @@ def leakage() -> Any:
 
     from ethobench.features.nathan import nathan_features
 
-    data = make_dataset("tag", individuals=5, seconds=80, seed=3)
-    inputs = np.concatenate([nathan_features(r.signals.values, r.signals.channels, r.rate, 1.0)[0] for r in data])
+    data = make_dataset("tag", individuals=5, seconds=80, spread=0.6)
+    inputs = np.concatenate([nathan_features(r.signals.values[:, :3], r.signals.channels[:3], r.rate, 1.0)[0] for r in data])
     codes = np.concatenate([r.annotation().to_codes() for r in data])
     animals = np.repeat(np.arange(len(data)), [r.n_frames for r in data])
     parts = animals * 1000 + np.concatenate([np.arange(r.n_frames) // int(20 * r.rate) for r in data])
@@ -211,7 +212,15 @@ FIGURES: dict[str, tuple[Callable[[], Any], str]] = {
         "Left: one fold of five selects hyper-parameters, and each of the others is tested by a model of the remaining folds. "
         "Right: F1 of each seal for four models",
     ),
+    "bout": (
+        bout,
+        "Fourteen frames: a bout of grooming from frame 3 to 6, whose stop is 7, and an unobserved part; both ways to state its end",
+    ),
     "budget": (budget, "Shares of the time of each behavior, for six animals"),
+    "cell_arrays": (
+        cell_arrays,
+        "Two cell arrays with a header and four frames of two behaviors, and the six BANOS scores of each behavior",
+    ),
     "clean": (clean, "A coordinate of a keypoint before and after cleaning"),
     "confusion": (confusion, "Confusion matrix of a random forest on animals that it has not seen"),
     "durations": (durations, "Durations of bouts of each behavior"),
@@ -230,9 +239,17 @@ FIGURES: dict[str, tuple[Callable[[], Any], str]] = {
         "Which of 37 actions each of 19 laboratories labeled: most laboratories labeled few, and few actions were labeled by many",
     ),
     "leakage": (leakage, "F1 of one random forest on other animals, other parts of the same recordings, and shuffled frames"),
+    "models": (
+        models,
+        "Frame F1 and bout F1 of five models and of chance on the rats: decoding raises bout F1 much more than frame F1",
+    ),
     "motion": (
         motion,
-        "Four pictures of a video of a mouse with the window that follows it, and two features: speed and turning",
+        "Three pictures of a video of a mouse with the window that follows it, and two features: speed and turning",
+    ),
+    "objects": (
+        objects,
+        "One recording over a minute: three channels of its signals, its labels, predicted probabilities, and the bouts decoded from them",
     ),
     "prediction": (prediction, "Bouts of a person and of a random forest on an animal that it has not seen"),
     "raster": (raster, "Behaviors of six animals over time"),
@@ -245,6 +262,10 @@ FIGURES: dict[str, tuple[Callable[[], Any], str]] = {
     "styles": (
         styles,
         "Published F1 of CalMS21: for each of five annotators before and after fine-tuning, and for seven behaviors with few examples",
+    ),
+    "suites": (
+        suites,
+        "Eight scores of one prediction in six suites: scores that count seconds or frames are about twice those that count bouts",
     ),
     "tag": (tag, "Acceleration of a tag on three axes for a minute, and the behaviors that were labeled"),
     "transitions": (transitions, "Transition probabilities between behaviors"),

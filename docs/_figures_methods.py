@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _figure_data import BLUE, BROWN, INK, MUTED, PALE, TEAL, WIDE, mice, people, plain
+from _figure_data import BLUE, BROWN, INK, MUTED, PALE, RESULTS, TEAL, WIDE, box, mice, people, plain
 
 import ethobench as eb
 from ethobench.datasets.synthetic import make_dataset
 
 STREAMED, THRESHOLD, SHOWN_SECONDS = "feed", 0.5, (60, 100)
-RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 
 
 def stream() -> Any:
@@ -60,7 +59,7 @@ def _pictures_of_a_mouse(positions: Any, n_frames: int) -> list[Any]:
     from PIL import Image, ImageDraw
 
     points = positions[:n_frames]
-    low, high = points.min(axis=(0, 1)) - 60, points.max(axis=(0, 1)) + 60
+    low, high = points.min(axis=(0, 1)) - 75, points.max(axis=(0, 1)) + 75
     points = (points - low) * 480 / (high - low)[0]
     size = (480, int(480 * (high - low)[1] / (high - low)[0]) // 2 * 2)
     pictures = []
@@ -69,8 +68,8 @@ def _pictures_of_a_mouse(positions: Any, n_frames: int) -> list[Any]:
         draw = ImageDraw.Draw(picture)
         width = 0.9 * float(np.linalg.norm(left_hip - right_hip))
         tail = tail_base + 1.6 * (tail_base - (left_hip + right_hip) / 2)
-        body = ((nose, neck, 0.75), (neck, tail_base, 1.5), (tail_base, tail, 0.25))
-        sides = ((left_ear, right_ear, 0.6), (left_hip, right_hip, 1.2))
+        body = ((nose, neck, 0.7), (neck, tail_base, 1.25), (tail_base, tail, 0.2))
+        sides = ((left_ear, right_ear, 0.45), (left_hip, right_hip, 0.7))
         for start, stop, share in (*body, *sides):
             ends = [tuple((2 * end).tolist()) for end in (start, stop)]
             draw.line(ends, "#3a3631", width=max(int(2 * share * width), 2))
@@ -99,25 +98,26 @@ def motion() -> Any:
         features.append(encoder.encode(np.asarray(picture.convert("L").resize(size), dtype=np.float32)))
         windows.append((*encoder.center, float(encoder.side)))
     values, seconds = np.array(features), np.arange(len(pictures)) / recording.rate
-    figure = eb.plot.figure(WIDE, 70)
-    grid = figure.add_gridspec(3, 4, height_ratios=(2, 1, 1))
-    shown = [int((k + 0.5) * len(pictures) / 4) for k in range(4)]
+    figure = eb.plot.figure(WIDE, 82)
+    grid = figure.add_gridspec(3, 3, height_ratios=(2.4, 1, 1))
+    shown = [int((k + 0.5) * len(pictures) / 3) for k in range(3)]
     for k, frame in enumerate(shown):
         ax = figure.add_subplot(grid[0, k])
         y, x, side = (value * pictures[0].width / size[0] for value in windows[frame])
         ax.imshow(np.asarray(pictures[frame]))
-        ax.add_patch(_box(x - side / 2, y - side / 2, side, side, "none", BROWN))
+        ax.add_patch(box(x - side / 2, y - side / 2, side, side, "none", BROWN))
         ax.set_xlim(0, pictures[0].width)
         ax.set_ylim(pictures[0].height, 0)
         ax.set_title(f"{seconds[frame]:.1f} s", fontsize=7, color=MUTED, pad=3)
         ax.set_axis_off()
-    for row, (name, text) in enumerate((("speed_0.5s", "speed\n(windows/s)"), ("turning", "turning\n(rad in 0.1 s)")), 1):
+    for row, (name, text) in enumerate((("speed_0.5s", "speed (windows per second)"), ("turning", "turning (radians in 0.1 s)")), 1):
         ax = figure.add_subplot(grid[row, :])
         for second in seconds[shown]:
             ax.axvline(second, color=MUTED, linewidth=0.7, linestyle=(0, (4, 3)))
         ax.plot(seconds, values[:, NAMES.index(name)], color=BLUE, linewidth=0.9)
-        ax.set_ylabel(text, fontsize=7)
+        ax.set_title(text, fontsize=7, loc="left", pad=2)
         ax.set_xlim(0, 20)
+        ax.set_xticks(range(0, 21, 5))
         ax.set_ylim(0, 1.1 * values[30:, NAMES.index(name)].max())
         ax.tick_params(labelbottom=row == 2)
         plain(ax)
@@ -156,7 +156,7 @@ def study() -> Any:
     for name, y in middles.items():
         lines = [row for row in draft.rows if row["recording"] == name]
         annotators = ", ".join(dict.fromkeys(row["annotator"] for row in lines))
-        ax.add_patch(_box(0.6, y - 1.2, 0.39, 2.4, "white", colors[name]))
+        ax.add_patch(box(0.6, y - 1.2, 0.39, 2.4, "white", colors[name]))
         ax.text(0.62, y - 0.7, name, fontsize=8, va="center", color=colors[name], weight="bold")
         ax.text(0.62, y + 0.05, f"individual {lines[0]['individual']}, {lines[0]['rate']} Hz", fontsize=7, va="center", color=INK)
         ax.text(0.62, y + 0.7, f"annotators {annotators}", fontsize=7, va="center", color=INK)
@@ -181,7 +181,7 @@ def bebe() -> Any:
         for fold in range(5):
             is_test = fold == run
             color = (BROWN if run == 0 else TEAL) if is_test else PALE
-            left.add_patch(_box(fold + 0.05, run + 0.08, 0.9, 0.84, color))
+            left.add_patch(box(fold + 0.05, run + 0.08, 0.9, 0.84, color))
             text = ("select" if run == 0 else "test") if is_test else "train"
             left.text(fold + 0.5, run + 0.5, text, fontsize=6, ha="center", va="center", color="white" if is_test else MUTED)
     left.set_xlim(0, 5)
@@ -190,7 +190,7 @@ def bebe() -> Any:
     left.set_yticks([0.5, 1.5, 2.5, 3.5, 4.5], ["hyper-parameters", "test 1", "test 2", "test 3", "test 4"])
     left.tick_params(length=0, labelsize=6, labeltop=True, labelbottom=False)
     left.spines[:].set_visible(False)
-    models = [name for name in ("chance", "rf", "boost", "auto") if name in values]
+    models = ("chance", "rf", "boost")
     for y, name in enumerate(models):
         scores = np.array(list(values[name].values()))
         right.plot(scores, np.full(len(scores), y), "o", color=BLUE, markersize=3.2, alpha=0.6, markeredgewidth=0)
@@ -198,15 +198,9 @@ def bebe() -> Any:
     right.set_yticks(range(len(models)), models)
     right.set_ylim(len(models) - 0.4, -0.6)
     right.set_xlim(0, 1)
-    right.set_xlabel(f"F1 of each of {len(values['auto'])} seals, and mean", fontsize=7)
+    right.set_xlabel(f"F1 of each of {len(values['rf'])} seals, and mean", fontsize=7)
     plain(right)
     return figure
-
-
-def _box(x: float, y: float, width: float, height: float, color: str, edge: str = "none") -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x, y), width, height, facecolor=color, edgecolor=edge, linewidth=0.7)
 
 
 def styles() -> Any:
@@ -257,7 +251,7 @@ def labs() -> Any:
     ax = figure.subplots()
     for y, lab in enumerate(rows):
         for x, action in enumerate(columns):
-            ax.add_patch(_box(x + 0.06, y + 0.06, 0.88, 0.88, TEAL if action in actions[lab] else PALE))
+            ax.add_patch(box(x + 0.06, y + 0.06, 0.88, 0.88, TEAL if action in actions[lab] else PALE))
     ax.set_xlim(0, len(columns))
     ax.set_ylim(len(rows), 0)
     ax.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=90)
@@ -303,11 +297,11 @@ def errors() -> Any:
     }
     metrics = {"f1": "frame F1", "bout_f1": "bout F1", "so": "overlap", "ic": "continuity"}
     figure = eb.plot.figure(WIDE, 55)
-    left, right = figure.subplots(1, 2, width_ratios=(2.2, 1.4))
+    left, right = figure.subplots(1, 2, width_ratios=(1.9, 1.5))
     for y, (name, annotation) in enumerate(rows.items()):
         left.axhspan(y - 0.32, y + 0.32, color=PALE, linewidth=0)
         for start, stop in zip(annotation.start, annotation.stop, strict=True):
-            left.add_patch(_box(start / 10, y - 0.32, (stop - start) / 10, 0.64, TEAL if name == "truth" else BLUE))
+            left.add_patch(box(start / 10, y - 0.32, (stop - start) / 10, 0.64, TEAL if name == "truth" else BLUE))
         if name == "truth":
             continue
         scores = eb.score(annotation, truth, resamples=0).behaviors["groom"]
