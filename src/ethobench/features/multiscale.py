@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +24,19 @@ from ethobench.features.biologging import TagOrientation, axis_rows, change_fram
 from ethobench.features.body import Scene, estimate_scene
 from ethobench.features.frame_features import feature_signals
 from ethobench.features.pose import pose_context, pose_features
+from ethobench.features.shared import shared
 from ethobench.features.spectral import spectral_features
-from ethobench.features.windows import axis_correlations, standardize, window_lengths, window_statistics
+from ethobench.features.windows import axis_correlations, standardize, window_extremes, window_lengths, window_statistics
 
 Array = NDArray[np.float64]
 Features = NDArray[np.float32]
+Columns = NDArray[np.float32]
 BLOCK_FRAMES = 1 << 14
 TRANSPOSED_COLUMNS = 128  # at a time, three times faster than all at once
 SCALES = 4
 DETAILED_SCALES = (1, 2)  # at which tags also have skewness, spectra, correlations and standardized means
 SAMPLE_PIECES, SAMPLE_PIECE_FRAMES = 16, 1024  # of a recording, from which its baseline is computed
+MAX_WHOLE_FRAMES = 1 << 17  # of a recording whose pose signals are computed at once; they have 33 MB for two animals without identities
 
 
 @dataclass(frozen=True)
@@ -81,13 +85,12 @@ def compute_baseline(
     scene = estimate_scene(data, keypoints=keypoints) if isinstance(data, Poses) else None
     if scene is not None and body_length is not None:
         scene = replace(scene, body_length=body_length)
-    without_statistics = Baseline(orientations, scene)
-    margin = signal_context(rate)
+    reader, margin = SignalReader(data, rate, Baseline(orientations, scene), keypoints), signal_context(rate)
     count = min(SAMPLE_PIECES, -(-len(data) // SAMPLE_PIECE_FRAMES))
     pieces = []
     for start in np.linspace(0, max(len(data) - SAMPLE_PIECE_FRAMES, 0), max(count, 1)).astype(int).tolist():
         first = max(start - margin, 0)
-        values, names = base_signals(data[first : start + SAMPLE_PIECE_FRAMES + margin], rate, without_statistics, keypoints)
+        values, names = reader.read(first, start + SAMPLE_PIECE_FRAMES + margin)
         pieces.append(values[:, start - first :][:, :SAMPLE_PIECE_FRAMES])
     p1, p10, median, p90, p99 = _percentiles(np.concatenate(pieces, axis=1))
     half_range = np.where(p90 > p10, (p90 - p10) / 2, 1.0)
@@ -122,9 +125,58 @@ def base_signals(
         return np.concatenate([signals, features]), (*signal_names, *feature_names)
     if isinstance(data, Signals):
         return feature_signals(data) if data.is_features else tag_signals(data, rate, dict(baseline.orientations))
-    pooled = are_interchangeable(data.individuals)
-    values, names = pose_features(data, rate, scene=baseline.scene, keypoints=keypoints, points=False, pooled=pooled)
-    return np.ascontiguousarray(values.T, dtype=np.float64), names
+    values, names = _pose_signals(data, rate, baseline, keypoints)
+    return values.astype(np.float64), names
+
+
+def _pose_signals(
+    poses: Poses, rate: float, baseline: Baseline, keypoints: Mapping[str, Keypoint] | None
+) -> tuple[Columns, tuple[str, ...]]:
+    pooled = are_interchangeable(poses.individuals)
+    values, names = pose_features(poses, rate, scene=baseline.scene, keypoints=keypoints, points=False, pooled=pooled)
+    return np.ascontiguousarray(values.T), names
+
+
+class SignalReader:
+    """Reads the base signals of ranges of frames of a recording.
+
+    The signals of poses are computed once for all ranges, unless the recording is very long, and once for all readers of the same poses
+    inside `share_values`.
+
+    Parameters
+    ----------
+    data : Signals or Poses
+        A recording.
+    rate : float
+        Frames per second.
+    baseline : Baseline
+        Of the whole recording.
+    keypoints : mapping of name to Keypoint, optional
+        Stated roles of poses; guessed from the names by default.
+    """
+
+    def __init__(self, data: Data, rate: float, baseline: Baseline, keypoints: Mapping[str, Keypoint] | None = None) -> None:
+        self.data, self.rate, self.baseline, self.keypoints = data, rate, baseline, keypoints
+
+    def read(self, start: int, stop: int) -> tuple[Array, tuple[str, ...]]:
+        """Return the `base_signals` of the frames ``[start, stop)``; those at both ends may depend on one side only."""
+        data = self.data[start:stop]
+        if not isinstance(data, Poses) or len(self.data) > MAX_WHOLE_FRAMES:
+            return base_signals(data, self.rate, self.baseline, self.keypoints)
+        values, names = self._whole
+        signals = values[:, start:stop].astype(np.float64)
+        if data.extra is None:
+            return signals, names
+        features, feature_names = feature_signals(data.extra)
+        return np.concatenate([signals, features]), (*names, *feature_names)
+
+    @cached_property
+    def _whole(self) -> tuple[Columns, tuple[str, ...]]:
+        """Signals of all frames, as 32-bit numbers, which pose features are."""
+        poses = self.data
+        assert isinstance(poses, Poses)
+        settings = self.rate, self.baseline.scene, self.keypoints
+        return shared("pose signals", (poses,), settings, lambda: _pose_signals(poses, self.rate, self.baseline, self.keypoints))
 
 
 def are_interchangeable(individuals: Sequence[str]) -> bool:
@@ -181,7 +233,7 @@ def multiscale_features(
     (True, 'Acc|norm', 'Gyr|along/center/8.04s')
     """
     baseline = baseline or compute_baseline(data, rate, keypoints=keypoints)
-    margin = multiscale_context(rate)
+    reader, margin = SignalReader(data, rate, baseline, keypoints), multiscale_context(rate)
     size = max(BLOCK_FRAMES, 2 * margin) // every * every + every
     rows = np.arange(-(-len(data) // every)) if rows is None else rows
     result: Features | None = None
@@ -192,14 +244,14 @@ def multiscale_features(
         if in_block.start == in_block.stop:
             continue
         kept = slice(start - first, stop - first, every)
-        columns, names = compute_block(data[first : stop + margin], rate, kept, baseline, keypoints)
+        columns, names = compute_block(reader, first, stop + margin, kept)
         if result is None:
             result = np.empty((len(rows), len(columns)), dtype=np.float32)
         chosen = rows[in_block] - start // every
-        columns = columns if len(chosen) == columns.shape[1] else columns[:, chosen]
         for column in range(0, len(columns), TRANSPOSED_COLUMNS):
             few = slice(column, column + TRANSPOSED_COLUMNS)
-            result[in_block, few] = columns[few].T
+            values = np.stack(columns[few], axis=1)
+            result[in_block, few] = values if len(chosen) == len(values) else values[chosen]
     return (np.empty((0, 0), dtype=np.float32) if result is None else result), names
 
 
@@ -213,19 +265,19 @@ def multiscale_context(rate: float) -> int:
     return signal_context(rate) + window_lengths(rate, SCALES)[-1] // 2 + 1
 
 
-def compute_block(
-    data: Data, rate: float, kept: slice, baseline: Baseline, keypoints: Mapping[str, Keypoint] | None
-) -> tuple[Features, tuple[str, ...]]:
-    """Compute the features of chosen frames of a block, as rows."""
-    signals, names = base_signals(data, rate, baseline, keypoints)
+def compute_block(reader: SignalReader, first: int, stop: int, kept: slice) -> tuple[list[Columns], tuple[str, ...]]:
+    """Compute the features of chosen frames of the block ``[first, stop)``, each an array (n_kept_frames,)."""
+    data, rate, baseline = reader.data[first:stop], reader.rate, reader.baseline
+    signals, names = reader.read(first, stop)
     columns, labels = list(signals[:, kept].astype(np.float32)), list(names)
     is_tag = isinstance(data, Signals) and not data.is_features
     sensors = axis_rows(names, data.channels) if isinstance(data, Signals) and is_tag else {}
     lengths = window_lengths(rate, SCALES)
+    extremes = window_extremes(signals, lengths, kept)
     for scale, length in enumerate(lengths):
         seconds = f"{length / rate:.3g}s"
         detailed = is_tag and scale in DETAILED_SCALES
-        for statistic, values in window_statistics(signals, length, kept, shape=detailed):
+        for statistic, values in window_statistics(signals, length, kept, shape=detailed, extremes=extremes[scale]):
             columns += list(values)
             labels += [f"{name}/{statistic}/{seconds}" for name in names]
             if statistic == "mean" and detailed:
@@ -242,7 +294,7 @@ def compute_block(
         spectral_columns, spectral_names = spectral_features(groups, rate, frames, [lengths[scale] for scale in DETAILED_SCALES])
         columns += spectral_columns
         labels += spectral_names
-    return np.stack(columns), tuple(labels)
+    return columns, tuple(labels)
 
 
 def _percentiles(values: Array) -> Array:

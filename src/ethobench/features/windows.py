@@ -118,7 +118,9 @@ def window_lengths(rate: float, scales: int) -> list[int]:
     return [int(first * SCALE_FACTOR**scale) | 1 for scale in range(scales)]
 
 
-def window_statistics(signals: Array, length: int, kept: slice, *, shape: bool = True) -> Iterator[tuple[str, Columns]]:
+def window_statistics(
+    signals: Array, length: int, kept: slice, *, shape: bool = True, extremes: tuple[Columns, Columns] | None = None
+) -> Iterator[tuple[str, Columns]]:
     """Yield statistics of the window around each frame.
 
     Parameters
@@ -130,6 +132,8 @@ def window_statistics(signals: Array, length: int, kept: slice, *, shape: bool =
         The frames to return.
     shape : bool
         Whether to add the skewness and the rise of the standard deviation.
+    extremes : tuple of two arrays, optional
+        The minimum and the maximum, from `window_extremes`.
 
     Yields
     ------
@@ -149,8 +153,9 @@ def window_statistics(signals: Array, length: int, kept: slice, *, shape: bool =
     mean, std = (centered(function, padded) for function in (bn.move_mean, bn.move_std))
     yield "mean", mean.astype(np.float32)
     yield "std", std.astype(np.float32)
-    yield "min", _sliding_extreme(signals, length, kept, np.fmin)
-    yield "max", _sliding_extreme(signals, length, kept, np.fmax)
+    low, high = extremes or window_extremes(signals, [length], kept)[0]
+    yield "min", low
+    yield "max", high
     yield "mean_rise", _rise(bn.move_mean, padded, half, signals.shape[1], kept)
     if not shape:
         return
@@ -161,6 +166,44 @@ def window_statistics(signals: Array, length: int, kept: slice, *, shape: bool =
     mean -= offset
     third_moment = centered(bn.move_mean, square * shifted) - 3 * mean * centered(bn.move_mean, square) + 2 * mean**3
     yield "skew", np.clip(third_moment / (std + EPSILON) ** 3, -MAX_SKEWNESS, MAX_SKEWNESS).astype(np.float32)
+
+
+def window_extremes(signals: Array, lengths: Sequence[int], kept: slice) -> list[tuple[Columns, Columns]]:
+    """Return the minimum and the maximum of the windows around each frame, for windows of several lengths.
+
+    Extremes of 2, 4, 8, ... frames are those of two halves. A window is covered by two of the largest that fit into it. One row at a
+    time stays in the processor's cache, so this is several times faster than a running extreme. Rounding to 32 bits keeps the order
+    of values, so it comes first.
+
+    Parameters
+    ----------
+    signals : array (n_signals, n_frames)
+    lengths : sequence of int
+        Lengths of the windows in frames, odd and increasing.
+    kept : slice
+        The frames to return.
+
+    Returns
+    -------
+    list of (minima, maxima)
+        For each length; arrays of float32 (n_signals, n_kept_frames).
+    """
+    n, margin = signals.shape[1], lengths[-1] // 2
+    shape = len(signals), len(range(*kept.indices(n)))
+    extremes = [(np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)) for _ in lengths]
+    padded = np.full(n + 2 * margin, np.nan, dtype=np.float32)
+    for row, signal in enumerate(signals):
+        padded[margin : margin + n] = signal
+        for side, function in enumerate((np.fmin, np.fmax)):
+            spans, size = padded, 1  # the extremes of the next `size` frames
+            for length, columns in zip(lengths, extremes, strict=True):
+                while 2 * size <= length:
+                    spans = function(spans[:-size], spans[size:])
+                    size *= 2
+                first = margin - length // 2
+                last = first + length - size
+                function(spans[first : first + n][kept], spans[last : last + n][kept], out=columns[side][row])
+    return extremes
 
 
 def axis_correlations(axes: Array, length: int, kept: slice) -> Iterator[tuple[str, Columns]]:
@@ -201,25 +244,6 @@ def standardize(columns: Columns, center: Sequence[float] | Array, scale: Sequen
     center, scale : array-like (n_signals,)
     """
     return np.asarray((columns - np.asarray(center)[:, None]) / np.asarray(scale)[:, None], dtype=np.float32)
-
-
-def _sliding_extreme(signals: Array, length: int, kept: slice, function: np.ufunc) -> Columns:
-    """Return the minimum (`np.fmin`) or maximum (`np.fmax`) of the centered window of chosen frames.
-
-    Extremes of 2, 4, 8, ... frames are those of two halves. A window is covered by two of the largest that fit into it. One row at a
-    time stays in the processor's cache, so this is several times faster than a running extreme.
-    """
-    half, n = length // 2, signals.shape[1]
-    columns = []
-    for row in signals:
-        extremes, size = np.full(n + 2 * half, np.nan), 1
-        extremes[half : half + n] = row
-        while 2 * size <= length:
-            extremes = function(extremes[:-size], extremes[size:])
-            size *= 2
-        last = length - size
-        columns.append(function(extremes[:n][kept], extremes[last : last + n][kept]).astype(np.float32))
-    return np.stack(columns)
 
 
 def _rise(function: Callable[..., Array], padded: Array, half: int, n: int, kept: slice) -> Columns:

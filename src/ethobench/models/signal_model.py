@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ethobench.core import Recording
+from ethobench.core import Prediction, Recording
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
 from ethobench.features.cache import cached
 from ethobench.features.multiscale import Baseline, compute_baseline
 from ethobench.features.roles import RoleRecording
+from ethobench.features.shared import share_values, shared
 from ethobench.models.base import Model
 from ethobench.models.input_checks import TrainingRange
 from ethobench.models.inputs import input_names, select_inputs
@@ -44,13 +46,18 @@ class SignalModel(Model):
     def _baseline_of(self, recording: Recording) -> Baseline | None:
         return self.signal_baseline(recording)
 
+    def _predict_observed(self, recording: Recording, baseline: Any = None) -> Prediction:
+        with share_values():  # of the baseline and of all models that predict this recording
+            return super()._predict_observed(recording, baseline)
+
     def _warn_if_unlike_training(self, recording: Recording, baseline: Baseline | None) -> None:
         warning = "" if self.training_range is None or baseline is None else self.training_range.warning(baseline)
         if warning:
             warnings.warn(f"recording {recording.id!r} {warning}", stacklevel=3)
 
     def _data(self, recording: Recording) -> Data:
-        return select_inputs(recording, self.inputs or input_names(recording))
+        names = tuple(self.inputs or input_names(recording))
+        return shared("inputs", (recording.signals, recording.features), names, lambda: select_inputs(recording, names))
 
     def constant_inputs(self, recording: Recording) -> NDArray[np.float32]:
         """Return the inputs that do not change within a recording (n_constants,); none unless inputs are by role."""

@@ -16,7 +16,7 @@ from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError
 from ethobench.core.recording import Data
 from ethobench.core.signals import Keypoint
-from ethobench.features.multiscale import Baseline, base_signals, signal_context
+from ethobench.features.multiscale import Baseline, SignalReader, signal_context
 from ethobench.features.roles import constant_names
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.input_checks import TrainingRange
@@ -115,10 +115,10 @@ class SignalValues(NamedTuple):
     names: tuple[str, ...]
 
 
-def read_signals(data: Data, rate: float, baseline: Baseline, keypoints: Mapping[str, Keypoint]) -> SignalValues:
-    """Compute the signals of frames of a recording with this baseline."""
-    rows, names = base_signals(data, rate, baseline, keypoints)
-    relative = (rows - np.array(baseline.median)[:, None]) / np.array(baseline.half_range)[:, None]
+def read_signals(reader: SignalReader, start: int, stop: int) -> SignalValues:
+    """Read the signals of the frames ``[start, stop)`` of a recording."""
+    rows, names = reader.read(start, stop)
+    relative = (rows - np.array(reader.baseline.median)[:, None]) / np.array(reader.baseline.half_range)[:, None]
     return SignalValues(rows.T.astype(np.float32), relative.T.astype(np.float32), names)
 
 
@@ -297,7 +297,8 @@ class Tcn(NetworkModel, SignalModel):
         return float(np.median(seconds))
 
     def _read_signals(self, recording: Recording, baseline: Baseline) -> SignalValues:
-        return read_signals(self._data(recording), self.rate_of(recording), baseline, self.keypoints)
+        data = self._data(recording)
+        return read_signals(SignalReader(data, self.rate_of(recording), baseline, self.keypoints), 0, len(data))
 
     def _baseline_of(self, recording: Recording) -> Baseline | None:
         return None if self.params.causal else super()._baseline_of(recording)
@@ -328,12 +329,13 @@ class Tcn(NetworkModel, SignalModel):
         scaling = self.scaling
         if isinstance(scaling, InputTransform):
             return scaling.open(recording).read
-        data, rate = self._data(recording), self.rate_of(recording)
+        rate = self.rate_of(recording)
+        reader = SignalReader(self._data(recording), rate, baseline, self.keypoints)
         margin, condition = signal_context(rate), self.condition_of(recording)
 
         def read(start: int, stop: int) -> NDArray[np.float32]:
             first = max(start - margin, 0)
-            signals = read_signals(data[first : stop + margin], rate, baseline, self.keypoints)
+            signals = read_signals(reader, first, stop + margin)
             return self._with_constants(scaling.apply(signals)[start - first : stop - first], recording, condition)
 
         return read
