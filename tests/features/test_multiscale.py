@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import ethobench as eb
-from ethobench import Signals
+from ethobench import Poses, Signals
 from ethobench.features import multiscale
-from ethobench.features.multiscale import compute_baseline, multiscale_context, multiscale_features
+from ethobench.features.multiscale import SignalReader, base_signals, compute_baseline, multiscale_context, multiscale_features
+from ethobench.features.shared import share_values
 from ethobench.features.windows import window_lengths
 
 ACC = ("AccX", "AccY", "AccZ")
@@ -135,3 +138,40 @@ def test_real_tags(data):
     features, names = multiscale_features(recording.signals, recording.rate, every=10)
     assert features.shape == (-(-len(recording.signals) // 10), len(names))
     assert np.isfinite(features).all()
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_signals_of_poses_at_once_or_in_pieces_give_the_same_features(monkeypatch, every):
+    recording = eb.load_dataset("synthetic/pose", individuals=1, seconds=90).recordings[0]
+    at_once = multiscale_features(recording.signals, recording.rate, every=every)
+    monkeypatch.setattr(multiscale, "MAX_WHOLE_FRAMES", 0)
+    in_pieces = multiscale_features(recording.signals, recording.rate, every=every)
+    np.testing.assert_array_equal(at_once[0], in_pieces[0])
+    assert at_once[1] == in_pieces[1]
+    monkeypatch.setattr(multiscale, "BLOCK_FRAMES", 100)
+    monkeypatch.setattr(multiscale, "SAMPLE_PIECE_FRAMES", 100)
+    small_blocks = multiscale_features(recording.signals, recording.rate, every=every)[0]
+    monkeypatch.setattr(multiscale, "MAX_WHOLE_FRAMES", 1 << 17)
+    np.testing.assert_allclose(multiscale_features(recording.signals, recording.rate, every=every)[0], small_blocks, rtol=1e-5, atol=1e-5)
+
+
+def test_readers_of_the_same_poses_share_signals(monkeypatch):
+    recording = eb.load_dataset("synthetic/pose", individuals=1, seconds=20).recordings[0]
+    poses, rate = recording.signals, recording.rate
+    features = Signals(np.ones((len(poses), 1)), ("features/0",), rate)
+    with_features = Poses(poses.positions, poses.confidence, poses.individuals, poses.keypoints, rate, features)
+    computed = []
+    pose_features = multiscale.pose_features
+    monkeypatch.setattr(multiscale, "pose_features", lambda *args, **options: computed.append(args) or pose_features(*args, **options))
+    with share_values():
+        baseline = compute_baseline(with_features, rate)
+        multiscale_features(with_features, rate, every=3, baseline=baseline)
+        values, names = SignalReader(with_features, rate, baseline).read(100, 200)
+        assert len(computed) == 1
+        scaled = dataclasses.replace(baseline, scene=dataclasses.replace(baseline.scene, body_length=1.0))
+        SignalReader(with_features, rate, scaled).read(100, 200)
+        assert len(computed) == 2
+    expected, expected_names = base_signals(with_features, rate, baseline)
+    np.testing.assert_array_equal(values, expected[:, 100:200])
+    assert names == expected_names
+    assert names[-1] == "features/0"

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ethobench.features.windows import STATISTICS, axis_correlations, rolling, window_features, window_frames, window_statistics
+from ethobench.features.windows import (
+    STATISTICS,
+    axis_correlations,
+    rolling,
+    window_extremes,
+    window_features,
+    window_frames,
+    window_statistics,
+)
 
 values = st.lists(st.floats(-100, 100) | st.just(float("nan")), min_size=1, max_size=40)
 
@@ -58,6 +66,16 @@ def test_window_statistics_equal_a_plain_loop(n, half, gaps):
         if len(before) and len(after):
             assert statistics["mean_rise"][t] == pytest.approx(after.mean() - before.mean(), abs=1e-5)
             assert statistics["std_rise"][t] == pytest.approx(after.std() - before.std(), abs=1e-4)
+
+
+@given(st.integers(1, 60), st.lists(st.integers(1, 20), min_size=1, max_size=4, unique=True), st.integers(1, 3))
+def test_extremes_of_several_lengths_equal_running_ones(n, halves, every):
+    signals = np.random.default_rng(n).normal(size=(2, n))
+    signals[:, ::4] = np.nan
+    lengths, kept = [2 * half + 1 for half in sorted(halves)], slice(n // 3, None, every)
+    for length, (low, high) in zip(lengths, window_extremes(signals, lengths, kept), strict=True):
+        for values, statistic in ((low, "min"), (high, "max")):
+            np.testing.assert_array_equal(values, rolling(signals.T, length, statistic).T[:, kept].astype(np.float32))
 
 
 def test_axis_correlations_are_those_of_the_window():

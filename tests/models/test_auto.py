@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -16,8 +17,10 @@ from ethobench import Annotation, Dataset, Ethogram, Recording, Signals
 from ethobench.core.deadline import Deadline, OutOfTimeError
 from ethobench.core.errors import EthobenchError
 from ethobench.decoding import decoder
+from ethobench.decoding.blending import Blend
 from ethobench.decoding.decoder import Decoder
-from ethobench.models import auto, candidates, pieces
+from ethobench.features import multiscale
+from ethobench.models import auto, candidates, pieces, signal_model
 from ethobench.models.auto import Auto
 from ethobench.models.cross_validation import inner_folds
 from ethobench.training.loop import Progress
@@ -309,3 +312,22 @@ def test_decode_and_metric_must_agree():
     with pytest.raises(EthobenchError, match=r"one metric, got 'f1' .* and 'bout_f1'"):
         eb.create_model("auto", decode="f1", metric="bout_f1")
     assert eb.create_model("auto", decode="f1", metric="f1").params.metric == "f1"
+
+
+def test_members_share_the_signals_of_poses_and_predict_the_same(monkeypatch):
+    data = eb.load_dataset("synthetic/pose", individuals=2, seconds=60)
+    model = eb.create_model("auto", budget=0.001).fit(data)
+    networks = [eb.create_model("tcn", seed=seed, updates=5, width=16).fit(data) for seed in range(2)]
+    model.members |= {"tcn": networks[0], "tcn-2": networks[1]}
+    model.blend = Blend({"boost": 0.5, "tcn": 0.5}, {})
+    computed = []
+    pose_features = multiscale.pose_features
+    monkeypatch.setattr(multiscale, "pose_features", lambda *args, **options: computed.append(args) or pose_features(*args, **options))
+    prediction = model.predict(data.recordings[0])
+    assert len(computed) == 1
+    monkeypatch.setattr(signal_model, "share_values", nullcontext)
+    monkeypatch.setattr(multiscale, "MAX_WHOLE_FRAMES", 0)
+    separate = model.predict(data.recordings[0])
+    assert len(computed) > 5
+    np.testing.assert_array_equal(prediction.probabilities, separate.probabilities)
+    assert prediction.annotation == separate.annotation

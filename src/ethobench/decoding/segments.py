@@ -339,9 +339,10 @@ def find_boundaries(values: Array, typical_frames: float) -> tuple[Codes, Array]
         smoothed = smooth(values, max(int(window * typical_frames), 1), "mean")
         top = smoothed.argmax(axis=1)
         votes[1:n] += top[1:] != top[:-1]
+        by_state = np.ascontiguousarray(smoothed.T)  # faster to compare than a short row for each frame
         for level in BOUNDARY_LEVELS:
-            above = np.asarray(smoothed >= level)
-            votes[1:n] += (above[1:] != above[:-1]).any(axis=1)
+            above = by_state >= level
+            votes[1:n] += (above[:, 1:] != above[:, :-1]).any(axis=0)
     distance = int(MIN_BOUNDARY_DISTANCE * typical_frames)
     cumulative = np.concatenate([np.zeros(distance + 1), np.cumsum(votes), np.full(distance, votes.sum())])
     nearby_votes = cumulative[2 * distance + 1 :] - cumulative[: n + 1]

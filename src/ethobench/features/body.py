@@ -219,8 +219,8 @@ def estimate_scene(
     sample = Poses(poses.positions[::step], poses.confidence[::step], poses.individuals, poses.keypoints, poses.rate)
     positions = valid_positions(sample, min_confidence, zeros_missing)
     skeleton = Skeleton.from_names(poses.keypoints, keypoints)
-    points = positions[..., :2].reshape(-1, 2)
-    points = points[~np.isnan(points).any(axis=1)]
+    tracked = ~(np.isnan(positions[..., 0]) | np.isnan(positions[..., 1]))
+    points = positions[tracked][:, :2]
     if arena is None:
         low, high = np.percentile(points, [0.1, 99.9], axis=0) if len(points) else np.full((2, 2), np.nan)
         notes.append(Note("the walls of the arena were estimated from the positions of the animals"))

@@ -28,7 +28,7 @@ from ethobench.core import Signals
 from ethobench.core.files import atomic_path
 from ethobench.core.recording import Data
 
-FEATURE_REVISION = 3  # of all features that are cached; must change whenever their values do
+FEATURE_REVISION = 4  # of all features that are cached; must change whenever their values do
 MAX_BYTES = 4 << 30
 IN_USE_SECONDS = 3600.0  # since the last use, during which an entry is not removed; otherwise a large study would evict its own features
 MAX_IN_MEMORY = 1000  # values that are no arrays, such as baselines

@@ -96,13 +96,16 @@ def zeros_are_missing(positions: NDArray[Any]) -> bool:
 
     They are not where the origin lies within the central 98 % of the other positions on both axes, since animals may be there.
     """
-    points = np.asarray(positions[:: max(1, len(positions) // SAMPLE_FRAMES), ..., :2]).reshape(-1, 2)
-    at_zero = (points == 0).all(axis=1)
-    others = points[~at_zero & np.isfinite(points).all(axis=1)]
-    if not len(others):
+    sample = np.asarray(positions[:: max(1, len(positions) // SAMPLE_FRAMES)])
+    x, y = sample[..., 0], sample[..., 1]
+    others = np.isfinite(x) & np.isfinite(y) & ((x != 0) | (y != 0))
+    if not others.any():
         return True
-    low, high = np.percentile(others, [1, 99], axis=0)
-    return not bool(((low <= 0) & (high >= 0)).all())
+    for axis in (x, y):
+        low, high = np.percentile(axis[others], [1, 99])
+        if not low <= 0 <= high:
+            return True
+    return False
 
 
 def interpolate_gaps(positions: Array, max_frames: int) -> None:

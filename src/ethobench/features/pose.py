@@ -221,7 +221,7 @@ def _compute_block(poses: Poses, rate: float, scene: Scene, settings: _Settings)
     low, high = np.array(scene.low) * scale, np.array(scene.high) * scale
     groups = _column_groups(motion, poses.individuals, tracked.T, low, high, settings.points)
     columns = list(_pooled(groups) if settings.pooled else _named(groups))
-    return np.stack([values for _, values in columns], axis=1), tuple(name for name, _ in columns)
+    return np.stack([values for _, values in columns]).T, tuple(name for name, _ in columns)
 
 
 def _column_groups(

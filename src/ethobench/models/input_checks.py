@@ -59,10 +59,7 @@ def input_present(data: Data, rate: float) -> Mask:
     for start in range(0, len(data), CHUNK_FRAMES):
         chunk = data[start : start + CHUNK_FRAMES]
         if isinstance(chunk, Poses):
-            tracked = np.isfinite(chunk.positions).all(axis=3) & ~(chunk.confidence < MIN_CONFIDENCE)
-            if zeros_missing:
-                tracked &= ~(chunk.positions[..., :2] == 0).all(axis=3)
-            present[start : start + len(chunk)] = tracked.any(axis=2)
+            present[start : start + len(chunk)] = _tracked_animals(chunk, zeros_missing)
         else:
             present[start : start + len(chunk), 0] = np.isfinite(chunk.values).any(axis=1)
         if chunk.extra is not None:  # a frame with features has input, even if nothing is tracked
@@ -70,6 +67,19 @@ def input_present(data: Data, rate: float) -> Mask:
     for source in range(n_sources):
         present[:, source] = close_gaps(present[:, source], max(1, max_gap_frames(MAX_GAP_SECONDS, rate)))
     return present
+
+
+def _tracked_animals(poses: Poses, zeros_missing: bool) -> Mask:
+    """Return of which animals any keypoint is tracked (n_frames, n_individuals); short axes are fast one at a time."""
+    tracked = ~(poses.confidence < MIN_CONFIDENCE)
+    for axis in range(poses.positions.shape[3]):
+        tracked &= np.isfinite(poses.positions[..., axis])
+    if zeros_missing:
+        tracked &= (poses.positions[..., 0] != 0) | (poses.positions[..., 1] != 0)
+    animals = np.zeros(tracked.shape[:2], dtype=bool)
+    for keypoint in range(tracked.shape[2]):
+        animals |= tracked[:, :, keypoint]
+    return animals
 
 
 def close_gaps(mask: Mask, max_frames: int) -> Mask:

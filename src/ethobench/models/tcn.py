@@ -14,10 +14,9 @@ from pydantic import Field
 
 from ethobench.core import Annotation, Dataset, Prediction, Recording
 from ethobench.core.errors import EthobenchError
-from ethobench.core.recording import Data
-from ethobench.core.signals import Keypoint
-from ethobench.features.multiscale import Baseline, SignalReader, signal_context
+from ethobench.features.multiscale import MAX_WHOLE_FRAMES, Baseline, SignalReader, signal_context
 from ethobench.features.roles import constant_names
+from ethobench.features.shared import shared
 from ethobench.models.hyperparameters import Count, hyperparameters
 from ethobench.models.input_checks import TrainingRange
 from ethobench.models.inputs import interpolate_steps, keypoints_from_json, keypoints_to_json, repeat_steps
@@ -116,10 +115,16 @@ class SignalValues(NamedTuple):
 
 
 def read_signals(reader: SignalReader, start: int, stop: int) -> SignalValues:
-    """Read the signals of the frames ``[start, stop)`` of a recording."""
-    rows, names = reader.read(start, stop)
-    relative = (rows - np.array(reader.baseline.median)[:, None]) / np.array(reader.baseline.half_range)[:, None]
-    return SignalValues(rows.T.astype(np.float32), relative.T.astype(np.float32), names)
+    """Read the signals of the frames ``[start, stop)`` of a recording; networks that predict a recording together share them."""
+
+    def compute() -> SignalValues:
+        rows, names = reader.read(start, stop)
+        relative = (rows - np.array(reader.baseline.median)[:, None]) / np.array(reader.baseline.half_range)[:, None]
+        return SignalValues(rows.T.astype(np.float32), relative.T.astype(np.float32), names)
+
+    if len(reader.data) > MAX_WHOLE_FRAMES:
+        return compute()
+    return shared("signal values", (reader.data,), (start, stop, reader.rate, reader.baseline, reader.keypoints), compute)
 
 
 @dataclass(frozen=True)
