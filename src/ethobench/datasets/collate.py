@@ -41,6 +41,7 @@ from typing import Any
 from ethobench.core import Annotation, ClockOrigin, Dataset, Observed, Recording
 from ethobench.core.errors import EthobenchError, Note, NotFoundError, ReadWarning
 from ethobench.core.ethogram import check_renames, join_ethograms
+from ethobench.core.observation_period import observation_period_notes
 from ethobench.core.video import probe
 from ethobench.datasets.loose_files import (
     LENGTH_TOLERANCE,
@@ -275,6 +276,7 @@ def collate_files(
     matches = tuple(_matched_file(group, item, names) for group in groups for item in group.items)
     if chosen:
         recordings = select_annotators(recordings, chosen)
+    notes += observation_period_notes(recording.annotations for recording in recordings)
     return Collation(tuple(rename_behaviors(recordings, rename or {})), tuple(notes), matches)
 
 
@@ -378,6 +380,7 @@ def collate_pairs(
             name: replace(pair, predictions=_renamed(pair.predictions, rename), references=_renamed(pair.references, rename))
             for name, pair in pairs.items()
         }
+    notes += observation_period_notes(pair.references for pair in pairs.values())
     reader_notes = tuple(note for group in groups for item in group.items for note in item.notes)
     labels = tuple(dict.fromkeys(name for item in items for a in item.annotations.values() for name in a.ethogram.names))
     return CollatedPairs(pairs, tuple(unmatched[0]), tuple(unmatched[1]), reader_notes, tuple(notes), labels)

@@ -1,4 +1,6 @@
-"""Column ``behaviors_labeled`` of a study: which behaviors were labeled in each recording. Everything else is unobserved there.
+"""What was labeled in each recording of a study: certain behaviors, or a part of its time. Everything else is unobserved there.
+
+Column ``behaviors_labeled`` lists behaviors; ``observed_from`` and ``observed_to`` state a time.
 
 A cell is a JSON list, or entries separated by semicolons. An entry is ``agent,target,action``, as in MABe 2025 (``mouse1,mouse2,attack``;
 ``mouse1,self,rear``), or the name of a behavior, which was then labeled for all animals. ``[]`` states that nothing was labeled.
@@ -13,8 +15,9 @@ from difflib import get_close_matches
 
 from ethobench.core import Annotation, Ethogram, Observed, Recording, Track
 from ethobench.core import intervals as iv
-from ethobench.core.errors import EthobenchError, Note
+from ethobench.core.errors import EthobenchError, MismatchError, Note
 from ethobench.core.intervals import Intervals
+from ethobench.core.recording import MAX_EXCESS
 from ethobench.formats.mabe2025_tables import SELF, mouse_name
 
 LABELED = "behaviors_labeled"
@@ -76,6 +79,38 @@ def entry_text(track: Track) -> str:
     ('attack', 'mouse1,self,rear')
     """
     return str(track.behavior) if track.subject is None else f"{track.subject},{track.target or SELF},{track.behavior}"
+
+
+def select_observed(annotation: Annotation, start: float, stop: float | None) -> Annotation:
+    """Mark the frames outside of the time that was labeled as unobserved; bouts are cut there.
+
+    Parameters
+    ----------
+    annotation : Annotation
+    start : float
+        Seconds from the beginning of the recording.
+    stop : float or None
+        Seconds; None for the end of the recording.
+
+    Raises
+    ------
+    MismatchError
+        If the time is after the end of the recording.
+
+    Examples
+    --------
+    >>> select_observed(Annotation.from_frames([0] * 100, ["rest"], rate=10), 2.0, 7.5).observed
+    Observed(55 frames in 1 interval)
+    """
+    if start == 0 and stop is None:
+        return annotation
+    duration = annotation.n_frames / annotation.rate
+    latest = start if stop is None else stop
+    if latest > (1 + MAX_EXCESS) * duration or start >= duration:
+        raise MismatchError(f"observed_from or observed_to is {latest:g} s, but the recording ends at {duration:g} s")
+    last = annotation.n_frames if stop is None else round(stop * annotation.rate)
+    observed = iv.clip(iv.full(annotation.n_frames), round(start * annotation.rate), last)
+    return annotation.mark_unobserved(iv.complement(observed, annotation.n_frames))
 
 
 @dataclass(frozen=True)

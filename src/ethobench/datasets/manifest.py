@@ -16,7 +16,7 @@ from ethobench.core.errors import EthobenchError, FormatError, MismatchError, No
 from ethobench.core.ethogram import check_renames, join_ethograms
 from ethobench.core.recording import DEFAULT_ANNOTATOR, align_start, match_length
 from ethobench.datasets.frame_features import open_features
-from ethobench.datasets.labeled_behaviors import StudyLists
+from ethobench.datasets.labeled_behaviors import StudyLists, select_observed
 from ethobench.datasets.manifest_tables import (
     COLUMNS,
     CORRECTIONS,
@@ -429,6 +429,7 @@ def _read_annotation(
     elif clock is not None:
         annotation, more_notes = fit_to_video(annotation, clock, file)
         notes += more_notes
+    annotation = select_observed(annotation, row.observed_from, row.observed_to)
     return annotator or DEFAULT_ANNOTATOR, annotation, recording.clock_origin, notes
 
 

@@ -41,6 +41,8 @@ COLUMNS = (
     "subject",
     "split",
     "fold",
+    "observed_from",
+    "observed_to",
     LABELED,
 )
 NUMBERS = ("width", "height", "pixels_per_cm")
@@ -64,6 +66,8 @@ SYNONYMS = {
     "video": "videos video_file video_path movie movie_file",
     "features": "feature feature_file features_file embedding embeddings embedding_file embeddings_file",
     "features_rate": "feature_rate embedding_rate embeddings_rate",
+    "observed_from": "observed_start scored_from scored_start labeled_from labelled_from observation_start",
+    "observed_to": "observed_stop observed_until scored_to scored_until labeled_to labelled_to observation_stop observation_end",
     LABELED: "behaviors_labelled behaviours_labeled behaviours_labelled labeled_behaviors labelled_behaviours behavior_labeled",
     "pixels_per_cm": "pixel_per_cm pix_per_cm px_per_cm pix_per_cm_approx pixels_per_centimeter pixels_per_centimetre",
 }
@@ -87,7 +91,7 @@ class ManifestRow:
         The folder that paths are relative to.
     cells : dict of str to str
         By column.
-    rate, features_rate, fold, options, numbers, labeled
+    rate, features_rate, fold, observed_from, observed_to, options, numbers, labeled
         Parsed cells; see `check_row`. `labeled` is None if the row does not state what was labeled.
     is_correction : bool
         Whether the row is from the corrections of the viewer.
@@ -99,6 +103,8 @@ class ManifestRow:
     rate: float | None = None
     features_rate: float | None = None
     fold: int | None = None
+    observed_from: float = 0.0
+    observed_to: float | None = None
     options: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
     labeled: tuple[Track, ...] | None = None
@@ -280,6 +286,7 @@ def check_row(row: ManifestRow, problems: Problems) -> None:
             row.fold = int(value)
         else:
             row.numbers[column] = value
+    _parse_observed(row, problems)
     _parse_texts(row, problems)
     for column in FILES:
         paths = row.paths(column)
@@ -292,6 +299,21 @@ def check_row(row: ManifestRow, problems: Problems) -> None:
         row.cameras()
     except ParameterError as error:
         problems.add(row.location, error)
+
+
+def _parse_observed(row: ManifestRow, problems: Problems) -> None:
+    """Parse the labeled time of a row."""
+    for column in ("observed_from", "observed_to"):
+        if row[column]:
+            value = 0.0 if re.fullmatch(r"0+([.,]0*)?", row[column]) else _parse_cell(row[column], integer=False)
+            if value is None:
+                problems.add(row.location, f"{column} must be a time in seconds, got {row[column]!r}")
+            elif column == "observed_from":
+                row.observed_from = value
+            else:
+                row.observed_to = value
+    if row.observed_to is not None and row.observed_to <= row.observed_from:
+        problems.add(row.location, f"observed_to ({row.observed_to:g} s) must be after observed_from ({row.observed_from:g} s)")
 
 
 def _parse_texts(row: ManifestRow, problems: Problems) -> None:

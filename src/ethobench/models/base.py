@@ -17,6 +17,7 @@ from ethobench.core import Annotation, Dataset, Ethogram, Prediction, Recording
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, NotFittedError
 from ethobench.core.notebook_html import html_table
+from ethobench.core.observation_period import ObservationPeriod
 from ethobench.core.progress import progress_range
 from ethobench.core.signals import Keypoint
 from ethobench.decoding.decoder import Decoder
@@ -35,6 +36,11 @@ from ethobench.models.pieces import Pieces
 from ethobench.models.provenance import UNKNOWN, TrainingData, TrainingMatch, initial_training_data
 from ethobench.models.streaming import PredictionStream
 from ethobench.models.training_examples import TrainingExamples, prepare_adaptation, prepare_examples, without_features
+
+LIMITED = (
+    "These frames are not used for training, and predictions of recordings of such length have the same observation period. To predict "
+    "recordings completely, state the labeled time in the columns observed_from and observed_to of recordings.csv"
+)
 
 
 @hyperparameters
@@ -98,6 +104,8 @@ class Model:
         The annotator whose style is predicted, for models trained on several annotators (``condition="annotator"``).
     required_input : RequiredInput
         Which animals must be tracked for a frame to be predicted.
+    observation_period : ObservationPeriod, optional
+        The fixed time for which all training recordings were labeled. Predictions of recordings of such length are limited to it.
     evaluation : dict
         Scores from cross-validation; empty without.
     fit_report : dict
@@ -145,6 +153,7 @@ class Model:
         self.decoder: Decoder | None = None
         self.directed: DirectedExamples | None = None
         self.required_input = RequiredInput()
+        self.observation_period: ObservationPeriod | None = None
         self.role_inputs: RoleInputs | None = None
         self.condition_thresholds: dict[str, dict[str, float]] = {}
         self.style: str | None = None
@@ -277,6 +286,7 @@ class Model:
         self.ethogram, self.rate, self.inputs = data.ethogram, examples.rate, examples.inputs
         self.directed, self.required_input = examples.directed, examples.required_input
         self.role_inputs, self.condition_thresholds = examples.role_inputs, {}
+        self.observation_period = examples.observation_period
         self.never_annotated, self.exclusive = examples.never_annotated, examples.exclusive
         try:
             if self.decode:
@@ -289,6 +299,8 @@ class Model:
             raise
         if self.role_inputs is not None:
             self.note(self.role_inputs.description)
+        if self.observation_period is not None:
+            self.note(f"{self.observation_period.description}. {LIMITED}")
         self.training, self.out_of_fold = examples.training.select(self._training_ids(examples.training)), {}
         if (initial := initial_training_data(self.params)) is not None:
             self.training = self.training.initialized_from(initial[1], initial[0])
@@ -354,7 +366,21 @@ class Model:
     def predict(self, recording: Recording) -> Prediction:
         """Predict one recording. One with another rate is resampled, and the prediction is converted back to its rate."""
         self.check_is_fitted()
-        recording = self._with_zones(recording)
+        prediction = self._predict_complete(self._with_zones(recording))
+        if self.observation_period is None:
+            return prediction
+        annotation = self._limit_to_period(prediction.annotation)
+        return Prediction(
+            prediction.probabilities, prediction.ethogram, prediction.rate, annotation=annotation, exclusive=prediction.exclusive
+        )
+
+    def _limit_to_period(self, annotation: Annotation) -> Annotation:
+        """Remove bouts outside of the observation period, in a recording as long as the training recordings."""
+        period = self.observation_period
+        return annotation if period is None or not period.applies_to(annotation) else period.limit(annotation)
+
+    def _predict_complete(self, recording: Recording) -> Prediction:
+        """Predict a recording or a piece of one, without regard to the observation period."""
         if self.role_inputs is not None:
             converted = self.role_inputs.convert(recording)
             for note in converted.notes[len(recording.notes) :]:
@@ -426,11 +452,12 @@ class Model:
         if data is None or pieces is None or len(data) <= pieces.frames:
             return self.predict(recording).annotation
         if self.directed is not None:
-            return pieces.annotate(recording, data, lambda piece: self.predict(piece).annotation)
+            return self._limit_to_period(pieces.annotate(recording, data, lambda piece: self._predict_complete(piece).annotation))
         self._check_inputs(recording)
         baseline = self._baseline_of(recording)
         self._warn_if_unlike_training(recording, baseline)
-        return pieces.annotate(recording, data, lambda piece: self._decode(self._predict_observed(piece, baseline)).annotation)
+        annotation = pieces.annotate(recording, data, lambda piece: self._decode(self._predict_observed(piece, baseline)).annotation)
+        return self._limit_to_period(annotation)
 
     def context(self, rate: float) -> int | None:
         """Return how many frames before and after a frame influence its prediction; None if the entire recording does."""

@@ -13,6 +13,7 @@ from typing import Any
 from ethobench.core import Behavior, Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, describe_exception
 from ethobench.core.files import atomic_folder, check_new_path, check_self_contained, read_json
+from ethobench.core.observation_period import ObservationPeriod
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.pooling import checked_thresholds
 from ethobench.features.roles import RoleInputs
@@ -135,6 +136,7 @@ def make_card(model: Model) -> dict[str, Any]:
         "decoder": None if model.decoder is None else model.decoder.to_dict(),
         "fit_report": model.fit_report,
         "required_input": dataclasses.asdict(model.required_input),
+        "observation_period": None if model.observation_period is None else dataclasses.asdict(model.observation_period),
         "directed": None if model.directed is None else {"targeted": list(model.directed.targeted)},
         "role_inputs": None if model.role_inputs is None else model.role_inputs.to_dict(),
         "condition_thresholds": {value: dict(each) for value, each in model.condition_thresholds.items()},
@@ -155,6 +157,7 @@ def _create_from_card(path: Path, card: Mapping[str, Any], consent: Consent) -> 
         model.evaluation, model.fit_report = dict(card["evaluation"]), dict(card["fit_report"])
         model.decoder = Decoder.from_dict(card["decoder"]) if card["decoder"] else None
         model.required_input = RequiredInput.from_dict(card["required_input"])
+        model.observation_period = ObservationPeriod.from_dict(period) if (period := card.get("observation_period")) else None
         model.role_inputs = RoleInputs.from_dict(card["role_inputs"]) if card.get("role_inputs") else None
         by_role = model.role_inputs is not None
         model.directed = DirectedExamples(tuple(card["directed"]["targeted"]), by_role) if card["directed"] else None

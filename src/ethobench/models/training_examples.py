@@ -12,6 +12,7 @@ import numpy as np
 from ethobench.core import Annotation, Dataset, Ethogram, Observed, Recording, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
+from ethobench.core.observation_period import ObservationPeriod
 from ethobench.core.occurrence import Occurrence
 from ethobench.core.recording import match_length
 from ethobench.core.targets import overlapping_targets
@@ -48,6 +49,10 @@ class TrainingExamples:
         How recordings were split into examples, where annotations name subjects and targets.
     required_input : RequiredInput
         Which animals must be tracked for a frame to be predicted.
+    role_inputs : RoleInputs, optional
+        How poses were converted to inputs by role.
+    observation_period : ObservationPeriod, optional
+        The fixed time for which all recordings were labeled; frames after it are unobserved.
     """
 
     data: Dataset
@@ -59,6 +64,7 @@ class TrainingExamples:
     directed: DirectedExamples | None = None
     required_input: RequiredInput = dataclasses.field(default_factory=RequiredInput)
     role_inputs: RoleInputs | None = None
+    observation_period: ObservationPeriod | None = None
 
     @property
     def exclusive(self) -> bool:
@@ -115,6 +121,9 @@ def prepare_examples(
     if not needs_signals:
         return TrainingExamples(data, truths, training, rate, never_annotated)
     truths = {recording.id: _fit_to_signals(recording, truths[recording.id]) for recording in data}
+    period = ObservationPeriod.fit(truths.values())
+    if period is not None:
+        truths = {name: period.exclude_rest(truth) for name, truth in truths.items()}
     directed = DirectedExamples.from_annotations(data, truths)
     if directed is not None:
         directed = dataclasses.replace(directed, by_role=role_inputs is not None)
@@ -124,13 +133,15 @@ def prepare_examples(
         inputs_differ = len({input_names(recording) for recording in data}) > 1
         names = input_names(data.recordings[0]) if not inputs_differ else ()
         return _finish(
-            TrainingExamples(data, truths, training, rate, never_annotated, names, None, RequiredInput(any_animal=True), role_inputs)
+            TrainingExamples(
+                data, truths, training, rate, never_annotated, names, None, RequiredInput(any_animal=True), role_inputs, period
+            )
         )
     names = input_names(data.recordings[0])
     for recording in data:
         check_inputs(recording, names)
     required = RequiredInput(1) if role_inputs is not None else RequiredInput()
-    return _finish(TrainingExamples(data, truths, training, rate, never_annotated, names, directed, required, role_inputs))
+    return _finish(TrainingExamples(data, truths, training, rate, never_annotated, names, directed, required, role_inputs, period))
 
 
 def prepare_adaptation(
