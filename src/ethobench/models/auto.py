@@ -143,7 +143,7 @@ class Auto(SignalModel):
     packages = Boost.packages
     Params = Params
     grid = {"metric": ("balanced", "f1", "bout_f1")}  # noqa: RUF012
-    revision = 6
+    revision = 7
     supports_deadline = True
 
     members: dict[str, Model]

@@ -95,7 +95,7 @@ class Boost(SignalModel):
     packages = {"lightgbm": "boost"}  # noqa: RUF012
     Params = Params
     grid = {"rounds": (50, 100, 200), "leaves": (7, 15, 31), "class_weight_exponent": (0.25, 0.5, 1.0)}  # noqa: RUF012
-    revision = 4
+    revision = 5
     supports_deadline = True
 
     classes: list[list[int]]

@@ -191,7 +191,7 @@ class Tcn(NetworkModel, SignalModel):
     title = "temporal convolutional network, dilated and residual; tags and poses"
     Params = TcnParams
     grid = {"learning_rate": (0.01, 0.003, 0.001), "class_weight_exponent": (0.0, 0.5, 1.0)}  # noqa: RUF012
-    revision = 3
+    revision = 4
 
     module: TemporalNetwork
     scaling: SignalScaling | InputTransform
