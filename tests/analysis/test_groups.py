@@ -153,7 +153,7 @@ def test_individuals_in_both_groups_are_compared_within_themselves():
     differences = np.array(after) - before
     flips = [abs(np.mean(differences * (1 - 2 * ((k >> np.arange(6)) & 1)))) for k in range(64)]
     assert pair["p"] == pytest.approx(np.mean(np.array(flips) >= abs(differences.mean()) - 1e-12))
-    assert "1 individuals that are not in all groups are not used" in result["notes"]
+    assert "not used, because not in all groups: 1 individual" in result["notes"]
 
 
 @pytest.mark.parametrize("n_complete", [0, 1, 3])

@@ -161,7 +161,7 @@ def test_invalid_options_are_refused():
         Calms21Options(tasks=(4,))
     with pytest.raises(EthobenchError, match="chance cannot be initialized"):
         list(Calms21(Calms21Options(tasks=(2,), models=("chance",))).jobs())
-    with pytest.raises(EthobenchError, match="`recipe` must be code or paper or fast, got luck"):
+    with pytest.raises(EthobenchError, match="`recipe` must be code, paper or fast, got luck"):
         Calms21Options(recipe="luck")
     with pytest.raises(EthobenchError, match="`share` must be > 0 and <= 1, got 0"):
         Calms21Options(share=0.0)

@@ -120,7 +120,7 @@ def test_single_folds_and_the_others_later(tmp_path):
         (("bebe", "--provider", "gemini"), "No such option: --provider"),
         (("study", "{folder}", "--published"), "No such option: --published"),
         (("rodentbench", "--shots", "3"), "need a `provider`"),
-        (("calms21", "--recipe", "luck"), "`recipe` must be code or paper or fast, got luck"),
+        (("calms21", "--recipe", "luck"), "`recipe` must be code, paper or fast, got luck"),
         (("calms21", "--seeds", "a,b"), "'a,b' must be integers, separated by commas"),
         (("synthetic", "--keep", "all"), "must be probabilities or model, got all"),
         (("study",), "Missing argument"),

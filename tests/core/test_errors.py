@@ -60,7 +60,7 @@ def test_unknown_names_can_be_caught_as_key_errors():
 
 def test_notes_of_one_kind_are_summarized():
     notes = [Note("row 2 is empty", "a.csv"), Note("row 30 is empty", "a.csv"), Note("no rate")]
-    assert summarize_notes(notes) == ["a.csv: row 2 is empty (and 1 more notes like this)", "no rate"]
+    assert summarize_notes(notes) == ["a.csv: row 2 is empty (and 1 more note like this)", "no rate"]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_a_message_is_a_string_that_keeps_its_options_inside_messages_errors_and
         assert text_for_command_line(holder) == "no frame rate (set it with --rate 30)"
     assert text_for_command_line(Note(RATE, "row 2")) == "row 2: no frame rate (set it with --rate 30)"
     assert [text_for_command_line(line) for line in summarize_notes([Note(RATE), Note(RATE)])] == [
-        "no frame rate (set it with --rate 30) (and 1 more notes like this)"
+        "no frame rate (set it with --rate 30) (and 1 more note like this)"
     ]
     assert text_for_command_line("plain text with rate=30") == "plain text with rate=30"
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ethobench.core.notebook_html import html_table
+from ethobench.core.wording import join_names
 
 
 def rounded(value: Any) -> float | None:
@@ -67,8 +68,8 @@ class Comparison(dict[str, Any]):
                 row["measure"],
                 *(row["by"][name] for name in strata),
                 row["behavior"],
-                " and ".join(pair["groups"]),
-                " and ".join(_number(row["groups"][name]["mean"]) for name in pair["groups"]),
+                join_names(pair["groups"]),
+                join_names(_number(row["groups"][name]["mean"]) for name in pair["groups"]),
                 _with_interval(pair, "difference", "low", "high"),
                 _with_interval(pair, "ratio", "ratio_low", "ratio_high"),
                 _with_interval(pair, "effect_size", "effect_low", "effect_high"),

@@ -14,6 +14,7 @@ from ethobench.analysis.group_values import Cell, GroupValues, ValueOptions
 from ethobench.analysis.prediction_powered import IndependentGroups, RepeatedMeasures
 from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.core.messages import Message, Option
+from ethobench.core.wording import count_units, join_names, plural
 
 Array = NDArray[np.float64]
 Sample: TypeAlias = IndependentGroups | RepeatedMeasures
@@ -104,21 +105,25 @@ class GroupDesign:
         members = values.cells[0].is_member
         incomplete = int((members.any(axis=1) & ~members.all(axis=1)).sum())
         if self.is_repeated and incomplete:
-            notes.append(f"{incomplete} {self.pair or 'individual'}s that are not in all groups are not used")
+            counted = f"{incomplete} values of {self.pair!r}" if self.pair else count_units(incomplete, "individuals")
+            notes.append(f"not used, because not in all groups: {counted}")
         names = {*values.metadata["individual"]}
         if names == {*values.metadata["recording"]}:
             notes.append("each recording counts as another individual; if an animal was recorded twice, name it in the column individual")
         differing = list(dict.fromkeys(f"{cell.measure} of {cell.behavior}" for cell in values.cells if not cell.agrees_where_defined))
         if differing:
-            notes.append(
-                f"{', '.join(differing[:5])}{' and more' if len(differing) > 5 else ''}: people and the model find bouts in different "
-                "individuals, so human labels alone are used"
-            )
+            cells = join_names(differing, "", most=5)
+            notes.append(f"{cells}: people and the model find bouts in different individuals, so human labels alone are used")
         key = "labeled" if self.has_model else "individuals"
         few = [group for group, count in self.counts(values).items() if count[key] < FEW]
         if few:
-            of = "with human labels " if self.has_model else ""
-            notes.append(f"fewer than {FEW} individuals {of}in {', '.join(few)}: intervals rely on values being about normally distributed")
+            groups = ", ".join(few)
+            problem = (
+                f"fewer than {FEW} individuals with human labels in {groups}"
+                if self.has_model
+                else f"fewer than {FEW} individuals in {groups}"
+            )
+            notes.append(f"{problem}: intervals rely on values being about normally distributed")
         smallest = [pair["test"]["smallest_p"] for row in rows for pair in row["pairs"] if pair["test"] and "smallest_p" in pair["test"]]
         if smallest and min(smallest) > 0.05:
             notes.append(f"with so few individuals no permutation test can give p below {min(smallest):.3g}; read the intervals instead")
@@ -190,7 +195,11 @@ def _refuse_unlabeled(values: GroupValues, is_repeated: bool) -> None:
                 u for u, member, labeled in zip(cell.units, cell.is_member[:, k], has_labels[:, k], strict=True) if member and not labeled
             ]
             such = f", such as {', '.join(candidates[:2])}" if candidates else ""
-            raise EthobenchError(
-                f"{'no individual' if n == 0 else 'only one individual'} of group {group!r} has human labels, so the errors of the model "
-                f"in this group are not known; label at least two by hand, better {FEW}{such}"
+            problem = plural(
+                n,
+                "only one individual of group {group!r} has human labels",
+                "no individual of group {group!r} has human labels",
+                group=group,
             )
+            effect = "so the errors of the model in this group are not known"
+            raise EthobenchError(f"{problem}, {effect}; label at least two by hand, better {FEW}{such}")

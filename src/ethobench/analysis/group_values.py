@@ -26,6 +26,7 @@ from ethobench.core.errors import EthobenchError, NotFoundError, ParameterError
 from ethobench.core.intervals import Intervals
 from ethobench.core.messages import Message, Option
 from ethobench.core.observed import Track
+from ethobench.core.wording import join_names
 from ethobench.datasets.zones import Zone, pixels_per_cm
 from ethobench.metrics.budgets import observed_bouts
 
@@ -424,7 +425,7 @@ def _length_notes(table: pd.DataFrame, options: ValueOptions) -> list[str]:
     observed = table["observed_s"] / table["n_recordings"]
     if counts and observed.max() > 1.1 * observed.min():
         return [
-            f"recordings are observed for {observed.min():,.0f} to {observed.max():,.0f} s, so {' and '.join(counts)} depend on "
+            f"recordings are observed for {observed.min():,.0f} to {observed.max():,.0f} s, so {join_names(counts)} depend on "
             "their lengths; share and rate_per_min do not"
         ]
     return []

@@ -36,6 +36,7 @@ from ethobench.analysis.units import Annotated
 from ethobench.analysis.zones import ZoneOptions
 from ethobench.core.errors import NotFoundError, ParameterError
 from ethobench.core.messages import Message, Option
+from ethobench.core.wording import join_names
 from ethobench.datasets.zones import Zone
 
 Array = NDArray[np.float64]
@@ -262,7 +263,7 @@ def _compare_pair(
     empty = ("difference", "low", "high", "df", "ratio", "ratio_low", "ratio_high", "effect_size", "effect_low", "effect_high", "p")
     if min(n) < 2:
         absent = [values.groups[k] for k, count in zip(codes, n, strict=True) if count < 2]
-        note = f"fewer than two individuals with a value in {' and '.join(absent)}"
+        note = f"fewer than two individuals with a value in {join_names(absent)}"
         return {**pair, **dict.fromkeys(empty), "test": None, "note": note}
     sample, human = samples
     estimate = sample.estimate(second - first)

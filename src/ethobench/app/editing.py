@@ -240,7 +240,9 @@ def merge_bouts(annotation: Annotation, index: int, *, forward: bool = True, exc
     track = np.flatnonzero(same)
     position = int(np.searchsorted(track, index)) + (1 if forward else -1)
     if index not in track or not 0 <= position < len(track):
-        raise EthobenchError(f"there is no {'next' if forward else 'previous'} bout of this behavior to merge with")
+        if forward:
+            raise EthobenchError("there is no next bout of this behavior to merge with")
+        raise EthobenchError("there is no previous bout of this behavior to merge with")
     first, second = sorted((index, int(track[position])))
     texts = {}
     for name in ("modifiers", "comment"):

@@ -30,6 +30,7 @@ from ethobench.app.history import History
 from ethobench.app.recordings import ANNOTATOR, OpenRecording, TrackSnapshot
 from ethobench.core import Annotation, Ethogram
 from ethobench.core.errors import EthobenchError, MismatchError
+from ethobench.core.wording import plural
 from ethobench.datasets.manifest_tables import ETHOGRAM
 
 MAX_UNDO = 50
@@ -230,9 +231,10 @@ class EthogramEditor:
         for entry in self.entries:
             new = change.renames.get(entry.name, entry.name)
             if new in types and types[new] != entry.behavior.point and any(counts[entry.name]):
-                kind = "a state" if types[new] else "a point event"
-                bouts = "bouts" if blind_annotator() is not None else f"{sum(counts[entry.name])} bouts"
-                raise EthobenchError(f"{entry.name!r} has {bouts} and must remain {kind}")
+                bouts = "bouts" if blind_annotator() is not None else plural(sum(counts[entry.name]), "{n} bout", "{n} bouts")
+                if types[new]:
+                    raise EthobenchError(f"{entry.name!r} has {bouts} and must remain a state")
+                raise EthobenchError(f"{entry.name!r} has {bouts} and must remain a point event")
 
     def _commit(self, change: EthogramChange, snapshots: Sequence[TrackSnapshot | None] = ()) -> list[str]:
         """Write the file, change all tracks, then rewrite the corrections that contain old names."""

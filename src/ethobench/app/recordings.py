@@ -22,6 +22,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, NotFoundError
 from ethobench.core.intervals import Intervals
 from ethobench.core.recording import Data
+from ethobench.core.wording import join_names, plural
 
 ANNOTATOR, MODEL, CORRECTION = "annotator", "model", "correction"
 STATE_RATE = "state it in column 'rate' of recordings.csv, or when you start the viewer"
@@ -117,8 +118,14 @@ class OpenRecording:
             remedy = "add signals or a video"
         else:
             remedy = "its video cannot be read (see the notes)"
-        verb = "are" if len(self.missing) > 1 else "is"
-        return f"{self.recording.id!r} cannot be labeled because its {' and '.join(self.missing)} {verb} unknown: {remedy}"
+        return plural(
+            len(self.missing),
+            "{id!r} cannot be labeled because its {missing} is unknown: {remedy}",
+            "{id!r} cannot be labeled because its {missing} are unknown: {remedy}",
+            id=self.recording.id,
+            missing=join_names(self.missing),
+            remedy=remedy,
+        )
 
     @property
     def subjects(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from ethobench.benchmarks.published import PublishedScore, published_scores
 from ethobench.core import Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.core.registry import Registry
+from ethobench.core.wording import join_names
 from ethobench.models import models
 from ethobench.runs import GridSearch, Job, JobPlan, OptunaSearch, Search, Store, hash_files
 
@@ -76,7 +77,7 @@ class BenchmarkOptions:
                 raise EthobenchError(f"`{item.name}` must be >= {minimum}, got {value}")
             wrong = [each for each in (value if isinstance(value, tuple) else (value,)) if choices and each not in choices]
             if wrong:
-                allowed = " or ".join(str(choice) for choice in choices if choice is not None)
+                allowed = join_names((choice for choice in choices if choice is not None), "or")
                 raise EthobenchError(f"`{item.name}` must be {allowed}, got {', '.join(map(str, wrong))}")
 
 

@@ -290,8 +290,8 @@ def groups_with_both_splits(data: Dataset) -> list[str]:
         if {"train", "test"} <= splits:
             groups.append(group)
         else:
-            missing = "test" if "train" in splits else "training"
-            warnings.warn(f"{group!r} of {data.name} has no {missing} videos: skipped", stacklevel=2)
+            reason = "no test videos" if "train" in splits else "no training videos"
+            warnings.warn(f"{group!r} of {data.name} has {reason}: skipped", stacklevel=2)
     if not groups:
         raise NotFoundError(f"no annotator of {data.name} has both training and test videos")
     return groups
@@ -301,7 +301,7 @@ def recordings_of(data: Dataset, split: str, group: str | None = None) -> list[s
     """Return the ids of the annotated recordings of a split, optionally only those annotated by one annotator."""
     ids = [r.id for r in data if data.splits.get(r.id) == split and (group in r.annotations if group else r.annotations)]
     if not ids:
-        raise NotFoundError(f"{data.name} has no {split} recordings{f' of {group}' if group else ''}")
+        raise NotFoundError(f"{data.name} has no {split} recordings of {group}" if group else f"{data.name} has no {split} recordings")
     return ids
 
 

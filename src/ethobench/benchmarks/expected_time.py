@@ -10,6 +10,7 @@ import numpy as np
 
 from ethobench.core import Dataset, Poses
 from ethobench.core.errors import EthobenchError
+from ethobench.core.wording import plural
 from ethobench.datasets import load_dataset
 from ethobench.models import create_model
 from ethobench.runs import Job, JobPlan, Result, Store
@@ -49,7 +50,7 @@ class ExpectedTime:
         if not self.n_estimated:
             return ""
         n_parallel = max(min(n_workers, self.n_estimated), 1)
-        processes = "1 process" if n_parallel == 1 else f"{n_parallel} processes"
+        processes = plural(n_parallel, "{n} process", "{n} processes")
         jobs = f"{self.n_estimated} of {self.n_jobs}" if self.n_estimated < self.n_jobs else str(self.n_jobs)
         duration = _duration(self.seconds / n_parallel)
         return f"expected time: {duration} for {jobs} jobs on {processes}; jobs that follow from their results are not counted"

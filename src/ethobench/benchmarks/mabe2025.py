@@ -24,6 +24,7 @@ from ethobench.core.files import write_text
 from ethobench.core.folds import assign_stratified_folds, count_groups
 from ethobench.core.messages import Message, Option
 from ethobench.core.names import file_stem
+from ethobench.core.wording import join_names, plural
 from ethobench.datasets import load_dataset
 from ethobench.datasets.synthetic_labs import SIZES
 from ethobench.formats import write_recordings
@@ -166,9 +167,13 @@ def with_protocol(data: Dataset, options: Mabe2025Options) -> tuple[Dataset, lis
         return replace(data, folds={name: names.index(lab) for name, lab in labs.items()}), []
     folds = assign_stratified_folds(data, options.n_folds, by=options.split)
     single = [lab for lab, count in count_groups(data, options.split).items() if count < 2]
-    listed = ", ".join(single[:MAX_NAMED]) + (", ..." if len(single) > MAX_NAMED else "")
-    count = "1 lab has" if len(single) == 1 else f"{len(single)} labs have"
-    remark = f"{count} one {options.split}, which is tested by a model of other labs: {listed}"
+    remark = plural(
+        len(single),
+        "{n} lab has one {unit}, which is tested by a model of other labs: {labs}",
+        "{n} labs have one {unit}, which is tested by a model of other labs: {labs}",
+        unit=options.split,
+        labs=join_names(single, "", most=MAX_NAMED),
+    )
     return replace(data, folds=folds), [remark] if single else []
 
 

@@ -15,6 +15,7 @@ from ethobench.benchmarks.results import final_jobs
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.core.files import check_new_path
+from ethobench.core.wording import join_names
 from ethobench.datasets import load_dataset
 from ethobench.datasets.rodentbench import label_shares
 from ethobench.formats import read_recordings
@@ -65,7 +66,7 @@ def summarize(store: Store, *, failures: str = "count") -> list[Row]:
         root of their number minus one. A last row for each setting has the MCC of all datasets.
     """
     if failures not in FAILURES:
-        raise EthobenchError(f"`failures` must be {' or '.join(FAILURES)}, got {failures!r}")
+        raise EthobenchError(f"`failures` must be {join_names(FAILURES, 'or')}, got {failures!r}")
     rows: list[Row] = []
     scores_by_setting: dict[str, dict[str, list[Scores]]] = {}
     for (dataset, setting), group in sorted(_groups(store).items()):

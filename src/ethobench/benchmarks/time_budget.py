@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ethobench.core import Dataset
 from ethobench.core.deadline import Deadline, format_seconds
+from ethobench.core.wording import plural
 from ethobench.models import Model
 from ethobench.runs import Job, JobPlan, RunControl, RunSummary, StopRun
 from ethobench.runs.plan import plan_at_once
@@ -289,7 +290,7 @@ def describe_plan(model: Model, folds: int, n_folds: int, workers: int, deadline
         kind = f"{folds}-fold cross-validation" if folds == n_folds else f"{folds} of {n_folds} folds of cross-validation (limited time)"
         extra = f" + {curve} trainings for the learning curve" if curve else ""
         trainings = f"{kind}{extra} + final training = {folds + curve + 1} trainings"
-    cores = f"{workers} core{'s' if workers > 1 else ''}"
+    cores = plural(workers, "{n} core", "{n} cores")
     line = f"plan: {trainings} of {model.name} on {cores}"
     if not deadline.is_limited:
         return f"{line}; estimating the time while it runs"

@@ -11,6 +11,7 @@ import typer
 
 from ethobench.cli.options import AnnotatorsOption, EntryOption, MatchOption, RenameOption
 from ethobench.core.errors import EthobenchError
+from ethobench.core.wording import plural
 
 if TYPE_CHECKING:
     from ethobench.core import Recording
@@ -92,8 +93,17 @@ def run(
     if as_json:
         echo_json({"files": [str(path) for path in summary.files], "bouts": len(summary.bouts), "notes": summary.notes})
         return
-    bouts = f" of {len(summary.bouts)} bouts" if summary.bouts else ""
-    echo(f"{len(summary.files)} file{'s' if len(summary.files) != 1 else ''}{bouts} in {out}")
+    if summary.bouts:
+        line = plural(
+            len(summary.files),
+            "{n} file of {bouts} bouts in {out}",
+            "{n} files of {bouts} bouts in {out}",
+            bouts=len(summary.bouts),
+            out=out,
+        )
+    else:
+        line = plural(len(summary.files), "{n} file in {out}", "{n} files in {out}", out=out)
+    echo(line)
 
 
 def _refuse_unused(context: typer.Context, option: str) -> None:

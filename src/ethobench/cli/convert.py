@@ -9,6 +9,7 @@ import typer
 
 from ethobench.cli.options import AnnotatorsOption, ReadOption, RenameOption
 from ethobench.cli.output import echo, secho
+from ethobench.core.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,7 +71,7 @@ def run(
             names = ", ".join(r.id for r in recordings)
             raise EthobenchError(f"{writer.title} stores one recording; use a folder as OUT, or select one with --entry: {names}")
         _print_notes(write_recordings(recordings, target, writer.name, overwrite=overwrite), str(target))
-        echo(f"{target}: {len(recordings)} recording{'s' if len(recordings) > 1 else ''}")
+        echo(f"{target}: {plural(len(recordings), '{n} recording', '{n} recordings')}")
         return None
     for name, recording in zip(file_stems(r.id for r in recordings), recordings, strict=True):
         for suffix, single in _split_annotators(recording, writer.multiple_annotators):
@@ -87,7 +88,7 @@ def _write_submission(recordings: list[Recording], target: Path, *, overwrite: b
     for recording in recordings:
         _print_notes(recording.notes, recording.id)
     _print_notes(write_submission({r.id: r.annotation() for r in recordings}, target, overwrite=overwrite), str(target))
-    echo(f"{target}: {len(recordings)} recording{'s' if len(recordings) > 1 else ''}")
+    echo(f"{target}: {plural(len(recordings), '{n} recording', '{n} recordings')}")
 
 
 def _split_annotators(recording: Recording, multiple_annotators: bool) -> list[tuple[str, Recording]]:

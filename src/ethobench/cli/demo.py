@@ -60,10 +60,11 @@ def run(
     _print_step(f"5. Compare: {first} and {second} do not agree perfectly either. Does the model agree with them as well as they do?")
     _print_comparisons(comparisons)
     limit = ceiling(test, predictions).of("f1", annotator=first)
-    agrees = "as well as" if limit["reached"] else "not yet as well as"
-    _print_step(
-        f"{default.name} agrees with {first} {agrees} {second} does (frame F1 {limit['model']:.2f}; {second}: {limit['human']:.2f})."
-    )
+    if limit["reached"]:
+        comparison = f"{default.name} agrees with {first} as well as {second} does"
+    else:
+        comparison = f"{default.name} agrees with {first} not yet as well as {second} does"
+    _print_step(f"{comparison} (frame F1 {limit['model']:.2f}; {second}: {limit['human']:.2f}).")
     _write(test, predictions, scores, default.name, first, out)
     _print_next(default.name, first, out)
     if default.note:

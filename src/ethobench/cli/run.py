@@ -15,6 +15,7 @@ from ethobench.cli.output import VisibleCommand, VisibleGroup, echo, secho
 from ethobench.cli.workers import MACHINE, ClusterOptions
 from ethobench.core.messages import Message
 from ethobench.core.processes import usable_cores
+from ethobench.core.wording import join_names
 
 if TYPE_CHECKING:
     from ethobench.benchmarks import Benchmark
@@ -100,7 +101,7 @@ def run_benchmark(benchmark: Benchmark, options: RunOptions) -> None:
 
     keep = tuple(_split(options.keep))
     if wrong := [name for name in keep if name not in KEEPABLE]:
-        raise typer.BadParameter(f"must be {' or '.join(KEEPABLE)}, got {', '.join(wrong)}", param_hint="--keep")
+        raise typer.BadParameter(f"must be {join_names(KEEPABLE, 'or')}, got {', '.join(wrong)}", param_hint="--keep")
     store = Store(options.store)
     plans = list(benchmark.jobs(store, n_workers=options.n_workers, report=echo))
     jobs, plans = peek_all(plans)

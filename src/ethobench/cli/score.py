@@ -10,6 +10,7 @@ import typer
 from ethobench.cli.options import EntryOption, MatchOption, ReadOption, RenameOption
 from ethobench.cli.output import echo_json, print_notes, secho
 from ethobench.cli.tables import Number, format_number, format_with_interval, print_table, print_wrapped
+from ethobench.core.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -151,8 +152,8 @@ def print_scores(
 ) -> None:
     """Print a table of scores by behavior, recording or individual; `hint` names the options of the command that show more."""
     of_individuals = "" if scores.unit == "recordings" else f" of {len(scores.individuals)} {scores.unit}"
-    n = len(scores.recordings)
-    title = f"{scores.suite.title}; {n} recording{'s' if n != 1 else ''}{of_individuals}{title_suffix}"
+    recordings = plural(len(scores.recordings), "{n} recording", "{n} recordings")
+    title = f"{scores.suite.title}; {recordings}{of_individuals}{title_suffix}"
     rows: Rows = [("all", scores.overall, scores.intervals["overall"])]
     by_behavior = per in (None, "behavior")
     if by_behavior:

@@ -12,6 +12,7 @@ import typer
 from ethobench.cli.options import ReadOption, parse_options
 from ethobench.cli.output import VisibleCommand, VisibleGroup, echo, echo_json, print_note, secho
 from ethobench.core.messages import text_for_command_line
+from ethobench.core.wording import join_names
 
 if TYPE_CHECKING:
     from ethobench.datasets.discover import StudyDraft
@@ -71,7 +72,7 @@ def make(
     if dry_run:
         echo("nothing is written (--dry-run)")
         return
-    echo(f"wrote {' and '.join(map(str, written))}")
+    echo(f"wrote {join_names(written)}")
     target = folder if manifest.name == MANIFEST else manifest
     echo(f"next: ethobench study check {target}")
 
@@ -102,8 +103,7 @@ def _print_draft(draft: StudyDraft) -> None:
     for problem in draft.lengths.problems[:MAX_SHOWN]:
         _print_field("problem", problem)
     for reason, paths in _by_reason(draft).items():
-        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-        _print_field("not used", f"{', '.join(paths[:3])}{more}: {reason}")
+        _print_field("not used", f"{join_names(paths, '', most=3)}: {reason}")
 
 
 def _describe_lengths(lengths: LengthComparison) -> str:

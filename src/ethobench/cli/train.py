@@ -14,6 +14,7 @@ from ethobench.cli.output import echo, secho
 from ethobench.cli.tables import Number, format_number, format_score, format_with_interval, print_table, print_wrapped
 from ethobench.core.deadline import Deadline, format_seconds, seconds_since_start
 from ethobench.core.processes import idle_cores, usable_cores
+from ethobench.core.wording import join_names
 
 if TYPE_CHECKING:
     from ethobench.benchmarks.study import CrossValidationPredictions
@@ -350,12 +351,15 @@ def _print_evaluation(evaluation: Mapping[str, Any]) -> None:
     if human:
         columns.insert(2, "humans' F1")
     folds = f"{evaluation['folds']} folds" if evaluation["folds"] == evaluation["folds_planned"] else "some of the folds"
-    unit = "animals" if evaluation["split"] == "individual" else "recordings"
-    print_table(columns, cells, title=f"Cross-validation on {unit} that the model has not seen ({folds})")
+    if evaluation["split"] == "individual":
+        title = f"Cross-validation on animals that the model has not seen ({folds})"
+    else:
+        title = f"Cross-validation on recordings that the model has not seen ({folds})"
+    print_table(columns, cells, title=title)
     print_never_annotated(never, evaluation["only_predicted"])
     print_wrapped([f"n = {evaluation['n']} {evaluation['unit']}; {evaluation['reason'] or 'below each score 95 % intervals'}"])
     if human:
-        names = f"{', '.join(human['annotators'][:-1])} and {human['annotators'][-1]}"
+        names = join_names(human["annotators"])
         print_wrapped([f"humans' F1: agreement of {names} in {human['recordings']} recordings with several annotators"])
     if evaluation["confusions"]:
         echo()

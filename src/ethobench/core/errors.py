@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethobench.core.messages import Message
+from ethobench.core.wording import plural
 
 
 class EthobenchError(Exception):
@@ -157,12 +158,13 @@ def summarize_notes(notes: Iterable[Note]) -> list[str]:
     Examples
     --------
     >>> summarize_notes([Note("row 2 is empty; skipped"), Note("row 7 is empty; skipped"), Note("no frame rate; using 30 Hz")])
-    ['row 2 is empty; skipped (and 1 more notes like this)', 'no frame rate; using 30 Hz']
+    ['row 2 is empty; skipped (and 1 more note like this)', 'no frame rate; using 30 Hz']
     """
     kinds: dict[str, list[Note]] = {}
     for note in notes:
         kinds.setdefault(re.sub(r"[\d.,]+", "#", note.message), []).append(note)
-    return [Message(same[0], f" (and {len(same) - 1} more notes like this)") if len(same) > 1 else str(same[0]) for same in kinds.values()]
+    more = (" (and {n} more note like this)", " (and {n} more notes like this)")
+    return [Message(same[0], plural(len(same) - 1, *more)) if len(same) > 1 else str(same[0]) for same in kinds.values()]
 
 
 MAX_LENGTH = 200

@@ -11,6 +11,7 @@ from ethobench.core.dataset import GROUPINGS, Dataset
 from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.core.messages import Message, Option
 from ethobench.core.recording import Recording
+from ethobench.core.wording import join_names
 
 
 def default_grouping(data: Dataset) -> str:
@@ -109,7 +110,7 @@ def count_groups(data: Dataset, by: str = "recording", column: str = "lab") -> d
 def _members(data: Dataset, by: str) -> dict[str, list[Recording]]:
     """Return the recordings of each group; an error if there is only one."""
     if by not in GROUPINGS:
-        raise ParameterError(f"`by` must be {' or '.join(map(repr, GROUPINGS))}, got {by!r}")
+        raise ParameterError(f"`by` must be {join_names(map(repr, GROUPINGS), 'or')}, got {by!r}")
     members: dict[str, list[Recording]] = {}
     group_of = data.groups(by)
     for recording in data:

@@ -127,9 +127,9 @@ class Prediction:
         if complete:
             exclusive = exclusive and not (sums < 1 - TOLERANCE - values.shape[1] * step / 2).any()
         reason = "rows sum to 1" if complete and exclusive else "no row sums to more than 1" if exclusive else "rows do not sum to 1"
-        kind = "exclusive" if exclusive else "overlapping"
+        conclusion = "behaviors taken to be exclusive" if exclusive else "behaviors taken to be overlapping"
         rounded = f" (values are rounded to {step:.2g})" if step else ""
-        message = f"behaviors taken to be {kind}, since {reason}{rounded}; pass exclusive=True or exclusive=False to be sure"
+        message = f"{conclusion}, since {reason}{rounded}; pass exclusive=True or exclusive=False to be sure"
         return exclusive, Note(message, code="inferred-exclusive")
 
     @cached_property

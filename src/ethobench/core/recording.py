@@ -335,7 +335,11 @@ def align_start(annotation: Annotation, start: datetime, reference: datetime, n_
         annotation = annotation.extend(annotation.n_frames + offset).shift(offset)
     elif offset < 0:
         annotation = annotation.crop(-offset, annotation.n_frames)
-    change = f"labels start {abs(seconds):g} s {'after' if offset > 0 else 'before'} the signals; aligned by their dates" if offset else ""
+    change = ""
+    if offset > 0:
+        change = f"labels start {seconds:g} s after the signals; aligned by their dates"
+    elif offset < 0:
+        change = f"labels start {-seconds:g} s before the signals; aligned by their dates"
     if annotation.n_frames > n_frames:
         change = f"{change}; " * bool(change) + f"labels end {annotation.n_frames - n_frames} frames after the signals; cropped"
         annotation = annotation.crop(0, n_frames)

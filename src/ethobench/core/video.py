@@ -109,8 +109,9 @@ def open_video(path: Path) -> Iterator[tuple[Any, Any]]:
         with av.open(str(path)) as container:
             moving = [s for s in container.streams.video if not s.disposition & av.stream.Disposition.attached_pic]
             if not moving:
-                content = "only sound" if container.streams.audio else "neither pictures nor sound"
-                raise FormatError(path, f"not a video: the file has {content}")
+                if container.streams.audio:
+                    raise FormatError(path, "not a video: the file has only sound")
+                raise FormatError(path, "not a video: the file has neither pictures nor sound")
             moving[0].thread_type = "AUTO"
             yield container, moving[0]
     except av.error.FFmpegError as error:

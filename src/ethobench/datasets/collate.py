@@ -43,6 +43,7 @@ from ethobench.core.errors import EthobenchError, Note, NotFoundError, ReadWarni
 from ethobench.core.ethogram import check_renames, join_ethograms
 from ethobench.core.observation_period import observation_period_notes
 from ethobench.core.video import probe
+from ethobench.core.wording import plural
 from ethobench.datasets.loose_files import (
     LENGTH_TOLERANCE,
     AnnotatorNames,
@@ -481,8 +482,13 @@ def equalize_lengths(
             notes.append(Note(message, recording, "length"))
         elif n_missing and (any_difference or n_missing <= max(LENGTH_TOLERANCE * length, a.rate)):
             result[annotator] = a.extend(length)
-            frames = "1 frame" if n_missing == 1 else f"{n_missing} frames"
-            notes.append(Note(f"{annotator} ends {frames} before the others; the missing frames are unobserved", recording, "length"))
+            message = plural(
+                n_missing,
+                "{annotator} ends {n} frame before the others; the missing frame is unobserved",
+                "{annotator} ends {n} frames before the others; the missing frames are unobserved",
+                annotator=annotator,
+            )
+            notes.append(Note(message, recording, "length"))
     return result, notes
 
 

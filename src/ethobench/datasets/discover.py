@@ -27,6 +27,7 @@ from ethobench.core.ethogram import join_ethograms
 from ethobench.core.files import atomic_path, check_new_path
 from ethobench.core.messages import Message, Option
 from ethobench.core.recording import DEFAULT_ANNOTATOR
+from ethobench.core.wording import join_names, plural
 from ethobench.datasets.draft_lengths import LengthComparison, compare_lengths
 from ethobench.datasets.draft_values import AnnotatorLabels, Rates, annotator_labels, number_text
 from ethobench.datasets.folder_scan import Scan, UnusedFile, scan_folder
@@ -333,8 +334,11 @@ def _match(scan: Scan, notes: list[Note]) -> list[Group]:
     matched = {id(item) for group in groups for item in group.items}
     copies = grouped((item for item in scan.items if id(item) not in matched), lambda item: item.path)
     for path, items in copies.items():
-        entries = f"{len(items)} of {scan.n_recordings[path]} entries have" if scan.n_recordings[path] > 1 else "has"
-        scan.skip(path, f"{entries} the same bouts as other files in the folder, which are used")
+        if (total := scan.n_recordings[path]) > 1:
+            reason = f"{len(items)} of {total} entries have the same bouts as other files in the folder, which are used"
+        else:
+            reason = "has the same bouts as other files in the folder, which are used"
+        scan.skip(path, reason)
     notes[:] = [note for note in notes if note.code != "copy"]
     return groups
 
@@ -378,9 +382,13 @@ def _check_candidates(scan: Scan, groups: Iterable[Group]) -> None:
             lines.append(f"  {TRACKER_SUFFIX.sub('', alike[0].name)}, poses or signals: {', '.join(files)}")
     if lines:
         more = [f"  and {len(lines) - 10} more"] if len(lines) > 10 else []
-        count = "one recording has" if len(lines) == 1 else f"{len(lines)} recordings have"
         listed = "\n".join([*lines[:10], *more])
-        message = f"{count} several candidates, and nothing tells which is right; nothing is written:\n{listed}\n"
+        problem = plural(
+            len(lines),
+            "one recording has several candidates, and nothing tells which is right; nothing is written",
+            "{n} recordings have several candidates, and nothing tells which is right; nothing is written",
+        )
+        message = f"{problem}:\n{listed}\n"
         raise EthobenchError(Message(message, "skip the files that are not wanted, such as ", Option("exclude", [example])))
 
 
@@ -450,7 +458,7 @@ def _describe_annotators(rows: Iterable[dict[str, str]]) -> list[str]:
         return []
     if set(counts) == {DEFAULT_ANNOTATOR}:
         return [f"annotators: neither files nor folders name them; called {DEFAULT_ANNOTATOR!r}"]
-    listed = ", ".join(f"{name} ({n})" for name, n in counts.most_common(6)) + (f" and {len(counts) - 6} more" if len(counts) > 6 else "")
+    listed = join_names((f"{name} ({n})" for name, n in counts.most_common()), "", most=6)
     return [f"annotators: {listed}, with their numbers of recordings; named by files or folders, check the column annotator"]
 
 

@@ -16,6 +16,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import FormatError, Note, NotFoundError, ParameterError
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.core.video import VIDEO_SUFFIXES
+from ethobench.core.wording import join_names
 from ethobench.datasets.base import all_names
 from ethobench.datasets.manifest_tables import MANIFEST
 from ethobench.formats import Format, detect, read_at_rate
@@ -119,7 +120,7 @@ def skipped_files_note(folder: Path, skipped: Sequence[Path]) -> list[Note]:
     """Return a note that names files that were skipped since their format is not recognized; none if there are none."""
     if not skipped:
         return []
-    names = ", ".join(file.name for file in skipped[:5]) + (f" and {len(skipped) - 5} more" if len(skipped) > 5 else "")
+    names = join_names((file.name for file in skipped), "", most=5)
     return [Note(f"skipped, since their format is not recognized: {names}", str(folder), "skipped-files")]
 
 

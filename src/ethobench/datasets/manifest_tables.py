@@ -14,6 +14,7 @@ from pathlib import Path
 from ethobench.core import Behavior, Ethogram, Keypoint, Track
 from ethobench.core.errors import EthobenchError, FormatError, ParameterError, ReadWarning
 from ethobench.core.video import Camera
+from ethobench.core.wording import plural
 from ethobench.datasets.labeled_behaviors import LABELED, parse_labeled_cell
 from ethobench.formats.reader_options import parse_option_text
 from ethobench.formats.tables import Table, read_table
@@ -206,8 +207,8 @@ class Problems:
     def raise_if_any(self) -> None:
         """Raise an `EthobenchError` that lists all problems."""
         if self.messages:
-            count = f"{len(self.messages)} problems" if len(self.messages) > 1 else "a problem"
-            raise EthobenchError(f"{self.path} has {count}:\n  " + "\n  ".join(self.messages))
+            title = plural(len(self.messages), "{path} has a problem:", "{path} has {n} problems:", path=self.path)
+            raise EthobenchError("\n  ".join([title, *self.messages]))
 
 
 def read_rows(path: Path, problems: Problems) -> list[ManifestRow]:

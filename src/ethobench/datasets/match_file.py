@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from ethobench.core.errors import FormatError, MismatchError, Note, NotFoundError
 from ethobench.core.messages import Message, Option
+from ethobench.core.wording import join_names
 from ethobench.datasets.loose_files import Item, recording_name
 from ethobench.formats.tables import read_table
 
@@ -51,7 +52,7 @@ def read_match(match: Match) -> list[tuple[str, str]]:
     header = [name.strip().lower() for name in table.header]
     missing = [name for name in SIDES if name not in header]
     if missing:
-        raise FormatError(path, f"no column {' and '.join(missing)}; expected the columns left and right, got {', '.join(table.header)}")
+        raise FormatError(path, f"no column {join_names(missing)}; expected the columns left and right, got {', '.join(table.header)}")
     pairs = []
     for cells, line in zip(table.rows, table.row_numbers, strict=True):
         first, second = (cells[header.index(name)].strip() for name in SIDES)
@@ -123,11 +124,10 @@ def _check_duplicates(pairs: Sequence[tuple[str, str]], *, one_to_one: bool) -> 
 
 def _unknown_names(unknown: Sequence[tuple[str, int]], names: Iterable[str], available: Sequence[str]) -> str:
     names, texts = list(names), []
-    for name, side in unknown[:MAX_NAMES]:
+    for name, side in unknown:
         similar = get_close_matches(name, names, n=1)
         texts.append(f"{name!r} ({SIDES[side]}{f'; did you mean {similar[0]!r}?' if similar else ''})")
-    more = f" and {len(unknown) - MAX_NAMES} more" if len(unknown) > MAX_NAMES else ""
-    return f"the match names what is not among the files: {', '.join(texts)}{more}. Available: {list_names(available)}"
+    return f"the match names what is not among the files: {list_names(texts)}. Available: {list_names(available)}"
 
 
 def list_names(names: Sequence[str]) -> str:
@@ -138,8 +138,7 @@ def list_names(names: Sequence[str]) -> str:
     >>> list_names(["a", "b", "c", "d", "e", "f", "g"])
     'a, b, c, d, e and 2 more'
     """
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
+    return join_names(names, "", most=MAX_NAMES)
 
 
 def describe_unmatched(sides: Sequence[tuple[object, Sequence[str]]]) -> str:

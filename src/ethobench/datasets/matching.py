@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ethobench.core.errors import Note
+from ethobench.core.wording import join_names
 from ethobench.datasets.loose_files import LENGTH_TOLERANCE, TRACKER_SUFFIX, Item
 from ethobench.datasets.match_file import apply_match
 from ethobench.datasets.name_core import match_by_core
@@ -370,7 +371,7 @@ def _join_two_sides(first: Sequence[Group], second: Sequence[Group], sources: Se
         is_stated = any(item.match_key for group in pair for item in group.items if item.annotations)
         if pair[0] is pair[1] or is_stated or (pair[0].annotating_sources & pair[1].annotating_sources) or not _can_be_one(pair, sources):
             continue
-        names = " and ".join(repr(group.name) for group in pair)
+        names = join_names(repr(group.name) for group in pair)
         message = f"{names} share {match.core!r}, which no other name has; treated as one recording"
         name = min((group.name for group in pair), key=len)
         notes.append(Note(message, name, "matched-by-core"))
@@ -489,4 +490,4 @@ def _listed(items: Sequence[Item]) -> str:
     """List the first files, with the media files that they name."""
     media = ["" if item.is_video or not item.media else f" ({min(item.media)})" for item in items]
     texts = [f"{item.path}{name}" for item, name in zip(items, media, strict=True)]
-    return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
+    return join_names(texts, "", most=5)

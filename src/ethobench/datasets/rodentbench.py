@@ -13,6 +13,7 @@ from ethobench.core import Annotation, Dataset, Ethogram, Recording, Signals
 from ethobench.core import intervals as iv
 from ethobench.core.errors import FormatError, MissingDataError, NotFoundError, ParameterError
 from ethobench.core.recording import DEFAULT_ANNOTATOR, Data
+from ethobench.core.wording import join_names
 from ethobench.datasets.base import Family, register_dataset
 from ethobench.datasets.fetch import data_folder
 from ethobench.datasets.frame_features import open_features
@@ -82,7 +83,7 @@ class Rodentbench(Family):
         version = options.pop("version", "long")
         features = options.pop("features", "")
         if options or version not in VERSIONS or features not in ("", "motion"):
-            versions = " or ".join(map(repr, VERSIONS))
+            versions = join_names(map(repr, VERSIONS), "or")
             raise ParameterError(
                 f"rodentbench has the options `version` ({versions}) and `features` ('motion'), got {options or features!r}"
             )

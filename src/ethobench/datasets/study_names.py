@@ -11,6 +11,7 @@ from typing import TypeVar
 from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError
 from ethobench.core.messages import Message, Option
+from ethobench.core.wording import join_names
 from ethobench.datasets.folder_scan import Scan
 from ethobench.datasets.loose_files import TRACKER_SUFFIX, Item, recording_name
 from ethobench.datasets.name_guesses import names_recording
@@ -274,4 +275,4 @@ def _of_subject(item: Item, recording: Recording, subject: str, name: str) -> It
 
 
 def _listed(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return join_names(names, "", most=most)

@@ -16,6 +16,7 @@ from ethobench.core.files import atomic_path, check_new_path
 from ethobench.core.names import file_stems
 from ethobench.core.progress import progress_range, report_progress
 from ethobench.core.video import probe
+from ethobench.core.wording import plural
 from ethobench.figures.colors import Color, behavior_colors
 from ethobench.figures.scenes import DOT, MIN_HEIGHT, ClipStyle, Scene
 from ethobench.figures.text_drawing import INK, PADDING, clock_text, fit_text, font_for, text_size
@@ -416,7 +417,7 @@ class _Grid:
         image = Image.new("RGB", self.size, GRID_GROUND)
         draw = ImageDraw.Draw(image)
         if self.title:
-            text = f"{self.bouts[0].behavior}   {len(self.bouts)} bout{'s' if len(self.bouts) > 1 else ''}"
+            text = f"{self.bouts[0].behavior}   {plural(len(self.bouts), '{n} bout', '{n} bouts')}"
             draw.text((CELL_GAP + 4, self.title / 2), DOT, self.color, font_for(DOT, 16), anchor="lm")
             draw.text((CELL_GAP + 22, self.title / 2), fit_text(text, 16, self.size[0] - 40), INK, font_for(text, 16), anchor="lm")
         for k, bout in enumerate(self.bouts if self.caption else []):

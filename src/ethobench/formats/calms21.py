@@ -26,6 +26,7 @@ from ethobench.core import Annotation, ClockOrigin, Ethogram, Poses, Recording, 
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
 from ethobench.core.ethogram import guess_background
 from ethobench.core.recording import match_length
+from ethobench.core.wording import join_names
 from ethobench.formats.base import Format, ignored_columns, register_format, select_entries
 from ethobench.formats.json_arrays import JsonScanner
 from ethobench.formats.parse_cache import cached_arrays
@@ -320,7 +321,7 @@ def _record(recording: Recording, annotation: Annotation | None) -> dict[str, An
     poses, features = recording.signals, recording.features
     lengths = {len(p) for p in (poses, features) if p is not None} | ({annotation.n_frames} if annotation is not None else set())
     if len(lengths) > 1:
-        counts = " and ".join(map(str, sorted(lengths)))
+        counts = join_names(sorted(lengths))
         raise MismatchError(f"the poses, features and labels of {recording.id!r} have {counts} frames; crop or extend them first")
     if isinstance(poses, Poses):
         if poses.positions.shape[3] != 2:

@@ -348,8 +348,8 @@ class IntervalRows:
             if times.origin is not None:
                 self.start_times[name] = to_datetime(times.origin + round(first * NANOSECONDS), has_zone=times.has_zone)
             moment = self.start_times.get(name, format_clock(first, hours=True))
-            kind = "dates" if times.origin is not None else "times of day"
-            self.notes.append(Note(f"times are {kind}; frames are counted from the first bout, at {moment}", code="absolute-times"))
+            kind = "times are dates" if times.origin is not None else "times are times of day"
+            self.notes.append(Note(f"{kind}; frames are counted from the first bout, at {moment}", code="absolute-times"))
 
     def _texts(self, role: str, default: str) -> list[str]:
         if role not in self.columns:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ethobench.core.errors import FormatError, Note
 from ethobench.core.messages import Message, ReaderOption
+from ethobench.core.wording import plural
 from ethobench.formats.regular_clock import unwrap_days
 from ethobench.formats.sample_times import (
     DAYS,
@@ -178,8 +179,8 @@ class _TimeReader:
         common = "number" if first is None else kinds[first]
         for i, (name, row, cell) in enumerate(cells):
             if not kinds[i]:
-                expected = "number" if common == "number" else "time"
-                raise FormatError(self.table.path, f"{cell!r} in column {name!r} is not a {expected}", self._location(row))
+                problem = "is not a number" if common == "number" else "is not a time"
+                raise FormatError(self.table.path, f"{cell!r} in column {name!r} {problem}", self._location(row))
             if kinds[i] != common and not is_zero[i] and first is not None:
                 other_name, other_row, other = cells[first]
                 in_column = "" if other_name == name else f" in column {other_name!r}"
@@ -244,8 +245,10 @@ class _TimeReader:
         if is_stated or (may_be and self._passes_midnight(start, stop)):
             n_days = self._unwrap(start, stop)
             if n_days:
-                times = "once" if n_days == 1 else f"{n_days} times"
-                self.notes.append(Note(f"times are times of day and pass midnight {times}", code="midnight"))
+                message = plural(
+                    n_days, "times are times of day and pass midnight once", "times are times of day and pass midnight {n} times"
+                )
+                self.notes.append(Note(message, code="midnight"))
             return IntervalTimes(start, stop, is_time_of_day=True, kind="times of day", notes=self.notes)
         if may_be:
             message = f"times are read as time since the start of the recording, and the first bout is at {next(filter(None, start_cells))}"

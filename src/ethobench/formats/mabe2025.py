@@ -60,7 +60,7 @@ class Mabe2025(Format):
             video = id_text(columns["video_id"][i]) if "video_id" in columns else path.stem
             action = id_text(columns["action"][i])
             if not action or not video:
-                raise FormatError(path, f"blank {'action' if video else 'video_id'}", location)
+                raise FormatError(path, "blank action" if video else "blank video_id", location)
             tables.setdefault(video, BoutRows(path)).add(
                 _frame(path, columns["start_frame"][i], location),
                 _frame(path, columns["stop_frame"][i], location),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ethobench.core.errors import EthobenchError, ParameterError
+from ethobench.core.wording import join_names, plural
 from ethobench.formats.base import Format
 from ethobench.formats.text import is_number
 
@@ -45,9 +46,11 @@ def check_options(readers: Iterable[Format], options: Mapping[str, Any] | None) 
         if name not in allowed:
             similar = get_close_matches(name, allowed, n=1)
             hint = f"; did you mean {similar[0]!r}?" if similar else "."
-            titles = " and ".join(reader.title for reader in distinct.values())
-            has = "has" if len(distinct) == 1 else "have"
-            raise ParameterError(f"{titles} {has} no option {name!r}{hint} Options: {', '.join(allowed) or 'none'}")
+            titles = [reader.title for reader in distinct.values()]
+            problem = plural(
+                len(titles), "{titles} has no option {name!r}", "{titles} have no option {name!r}", titles=join_names(titles), name=name
+            )
+            raise ParameterError(f"{problem}{hint} Options: {', '.join(allowed) or 'none'}")
 
 
 def options_for(reader: Format, options: Mapping[str, Any] | None) -> dict[str, Any]:

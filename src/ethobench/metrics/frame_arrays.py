@@ -217,8 +217,9 @@ def convert_array(
         return Annotation.from_frames(codes, ethogram, rate, unobserved=frames.unobserved)
     ethogram = named if frames.names is None else named.join(labels).restrict(frames.names)
     if not len(ethogram):
-        columns = "codes" if frames.kind == CODES else "columns"
-        raise EthobenchError(f"{frames.location} has {columns} without names; pass behaviors=[...], in the order of the {columns}")
+        if frames.kind == CODES:
+            raise EthobenchError(f"{frames.location} has codes without names; pass behaviors=[...], in the order of the codes")
+        raise EthobenchError(f"{frames.location} has columns without names; pass behaviors=[...], in the order of the columns")
     if frames.kind == CODES:
         return _convert_codes(frames, ethogram, rate)
     if frames.kind == ONE_HOT:

@@ -20,6 +20,7 @@ from ethobench.core import intervals as iv
 from ethobench.core.errors import Note
 from ethobench.core.intervals import Intervals
 from ethobench.core.messages import Message, Option
+from ethobench.core.wording import join_names, plural
 
 MIN_KAPPA = 0.3  # Cohen's kappa of the frames of two labels, from which on they are probably one behavior
 MIN_OVERLAP = 0.05  # Dice coefficient below which two labels with similar names are not one behavior
@@ -208,8 +209,8 @@ def _similar(first: str, second: str) -> bool:
 
 
 def _only(annotators: Sequence[str], *labels: str) -> str:
-    names = " and ".join((", ".join(annotators[:-1]), annotators[-1])) if len(annotators) > 1 else annotators[0]
-    return f"only {names} {'use' if len(annotators) > 1 else 'uses'} {', '.join(map(repr, labels))}"
+    names, used = join_names(annotators), join_names(map(repr, labels), "")
+    return plural(len(annotators), "only {names} uses {used}", "only {names} use {used}", names=names, used=used)
 
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:

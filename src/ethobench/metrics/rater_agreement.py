@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike
 from ethobench.core import Annotation, Dataset, Ethogram
 from ethobench.core.errors import EthobenchError, MismatchError, Note
 from ethobench.core.occurrence import Occurrence
+from ethobench.core.wording import count_units
 from ethobench.metrics.agreement_coefficients import fleiss, icc, icc_interval, krippendorff
 from ethobench.metrics.agreement_counts import binary_cells, nominal_cells, pair_counts, recording_totals, stack_cells
 from ethobench.metrics.agreement_intervals import AnnotatedSample, alpha_interval, fleiss_interval
@@ -100,7 +101,7 @@ class Agreement:
     def interval_note(self) -> str:
         """What intervals are based on, or why there are none; to print once with a table."""
         n, unit, reason = (self.intervals[key] for key in ("n", "unit", "reason"))
-        return f"n = {n} {unit if n != 1 else unit.removesuffix('s')}; {reason or f'95 % intervals over {unit}'}"
+        return f"n = {count_units(n, unit)}; {reason or f'95 % intervals over {unit}'}"
 
     def kappa(self, first: str, second: str, behavior: str = ALL_BEHAVIORS) -> float:
         """Return Cohen's kappa of two annotators; of all behaviors together unless one is named."""

@@ -11,6 +11,7 @@ import numpy as np
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError, Note, NotFoundError
 from ethobench.core.occurrence import Amount, Occurrence
+from ethobench.core.wording import count_units, join_names
 from ethobench.metrics.base import Array, Measure, measure_label
 from ethobench.metrics.bootstrap import LEVEL, MIN_GROUPS, confidence_interval, probability_higher, too_few
 from ethobench.metrics.evaluation import Evaluation
@@ -143,8 +144,7 @@ class Scores(Evaluation):
         position : str
             Where a table has its intervals.
         """
-        n = len(self.individuals)
-        count = f"n = {n} {self.unit if n != 1 else self.unit.removesuffix('s')}"
+        count = f"n = {count_units(len(self.individuals), self.unit)}"
         if self.intervals["reason"]:
             return f"{count}; {self.intervals['reason']}"
         withheld = self.intervals["withheld"]["behaviors"]
@@ -318,7 +318,7 @@ class Scores(Evaluation):
         """Return which recordings (1, else 0) belong to each recording or individual."""
         units = dict.fromkeys(("recording", "individual", self.suite.unit))
         if unit not in units:
-            raise NotFoundError(f"`unit` must be {' or '.join(map(repr, units))}, got {unit!r}")
+            raise NotFoundError(f"`unit` must be {join_names(map(repr, units), 'or')}, got {unit!r}")
         rows = np.eye(len(self.recordings)) if unit == "recording" else self.grouping.membership
         return dict(zip(self.recordings if unit == "recording" else self.individuals, rows, strict=True))
 

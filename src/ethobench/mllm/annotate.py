@@ -10,6 +10,7 @@ from typing import Any
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, MismatchError, ParameterError
 from ethobench.core.messages import Message, Option
+from ethobench.core.wording import join_names
 from ethobench.formats.parse_cache import cache_folder, content_hash
 from ethobench.mllm.answers import Answer, parse_answer, parse_answer_as_published
 from ethobench.mllm.cost import PriceTable
@@ -129,7 +130,7 @@ def make_clip(video: Path, start: float, stop: float, duration: float, provider:
     """
     input_type = provider.input_types[0] if settings.input_type == "auto" else settings.input_type
     if input_type not in provider.input_types:
-        raise EthobenchError(f"{provider.name} supports input_type {' or '.join(provider.input_types)}, not {input_type}")
+        raise EthobenchError(f"{provider.name} supports input_type {join_names(provider.input_types, 'or')}, not {input_type}")
     url = f"{settings.video_url.rstrip('/')}/{video.name}" if input_type == "link" else ""
     digest = content_hash(video, cache_folder() / "arrays") if provider.needs_video else str(video)
     is_full_video = start <= 0 and stop >= duration - 1e-3

@@ -276,8 +276,10 @@ class Mllm(Model):
                 raise FormatError(folder / EXAMPLES_FILE, f"example {number} is at {clip.url!r}, which is not below the video_url {base!r}")
             return dataclasses.replace(clip, video=Path(clip.url))
         file = next((path for suffix in MIME if (path := folder / f"example{number}{suffix}").is_file()), None)
-        if file is None or not is_video(file):
-            raise FormatError(file or folder, f"the video of example {number} is {'missing' if file is None else 'not a video'}")
+        if file is None:
+            raise FormatError(folder, f"the video of example {number} is missing")
+        if not is_video(file):
+            raise FormatError(file, f"the video of example {number} is not a video")
         digest = content_hash(file, cache_folder() / "arrays")
         return dataclasses.replace(clip, video=file, digest=digest, start=0.0, stop=float(clip.duration), is_full_video=True, url="")
 

@@ -120,7 +120,7 @@ def write_clip(
             encoded.pts, encoded.time_base = number, 1 / rate
             container.mux(stream.encode(encoded))
         if stream is None:
-            raise FormatError(path, f"no frames between {start:g} s and {'the end' if stop is None else f'{stop:g} s'}")
+            raise FormatError(path, f"no frames after {start:g} s" if stop is None else f"no frames between {start:g} s and {stop:g} s")
         container.mux(stream.encode(None))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from ethobench.core import Annotation, Ethogram, Prediction, Recording
 from ethobench.core.errors import EthobenchError, FormatError, describe_exception
+from ethobench.core.wording import join_names, plural
 from ethobench.models.adapt import has_rate
 from ethobench.models.provenance import INDIVIDUAL, SAME_NAME, UNKNOWN, TrainingMatch
 
@@ -210,29 +211,40 @@ def describe_origins(model: str, origins: Mapping[str, Origin]) -> list[str]:
         One message per kind of prediction; empty if all recordings are new.
     """
 
-    def count(ids: Sequence[str]) -> str:
-        return f"{len(ids)} of {len(origins)} recordings" if len(origins) > 1 else "the recording"
-
-    def were(ids: Sequence[str]) -> str:
-        return "was" if len(ids) == 1 else "were"
+    def describe(ids: Sequence[str], single: str, one: str, other: str) -> str:
+        """Return the sentence for the only recording, for one of several or for more of them."""
+        values = {"total": len(origins), "model": model, "names": list_names(ids)}
+        return plural(len(ids), one if len(origins) > 1 else single, other, **values)
 
     messages = []
     if ids := [name for name, origin in origins.items() if origin.out_of_fold]:
-        by_recording = any(origins[name].split == "recording" for name in ids)
-        messages.append(
-            f"{count(ids)} {were(ids)} used to train {model}: {list_names(ids)}. Out-of-fold predictions are used, "
-            f"by cross-validated models that were not trained on the recording{'' if by_recording else ' or its individual'}"
+        sentence = describe(
+            ids,
+            "the recording was used to train {model}: {names}.",
+            "{n} of {total} recordings was used to train {model}: {names}.",
+            "{n} of {total} recordings were used to train {model}: {names}.",
         )
+        if any(origins[name].split == "recording" for name in ids):
+            source = "Out-of-fold predictions are used, by cross-validated models that were not trained on the recording"
+        else:
+            source = "Out-of-fold predictions are used, by cross-validated models that were not trained on the recording or its individual"
+        messages.append(f"{sentence} {source}")
     if ids := [name for name, origin in origins.items() if origin.match.is_training_recording and not origin.out_of_fold]:
-        messages.append(
-            f"{count(ids)} {were(ids)} used to train {model} (seen in training): {list_names(ids)}. "
-            "Agreement of these predictions with the labels says nothing about new animals"
+        sentence = describe(
+            ids,
+            "the recording was used to train {model} (seen in training): {names}.",
+            "{n} of {total} recordings was used to train {model} (seen in training): {names}.",
+            "{n} of {total} recordings were used to train {model} (seen in training): {names}.",
         )
+        messages.append(f"{sentence} Agreement of these predictions with the labels says nothing about new animals")
     if ids := [name for name, origin in origins.items() if origin.match.level == INDIVIDUAL]:
-        messages.append(
-            f"{count(ids)} {were(ids)} not used to train {model}, but other recordings of the same individuals were: {list_names(ids)}. "
-            "Expect lower scores on new individuals"
+        sentence = describe(
+            ids,
+            "the recording was not used to train {model}, but other recordings of the same individuals were: {names}.",
+            "{n} of {total} recordings was not used to train {model}, but other recordings of the same individuals were: {names}.",
+            "{n} of {total} recordings were not used to train {model}, but other recordings of the same individuals were: {names}.",
         )
+        messages.append(f"{sentence} Expect lower scores on new individuals")
     if ids := [name for name, origin in origins.items() if origin.match.level == SAME_NAME]:
         messages.append(f"same name as a training recording of {model} but different content; treated as new: {list_names(ids)}")
     if any(origin.match.level == UNKNOWN for origin in origins.values()):
@@ -242,8 +254,7 @@ def describe_origins(model: str, origins: Mapping[str, Origin]) -> list[str]:
 
 def list_names(names: Sequence[str]) -> str:
     """Return the first names, and the number of the others."""
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return f"{', '.join(names[:MAX_NAMES])}{more}"
+    return join_names(names, "", most=MAX_NAMES)
 
 
 def _in_ethogram(predicted: Predicted, ethogram: Ethogram) -> Predicted:

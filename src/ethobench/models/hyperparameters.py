@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from ethobench.core.errors import ParameterError
+from ethobench.core.wording import join_names
 
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ def describe_errors(error: ValidationError) -> str:
     same = [each for each in errors if not name or each["loc"][0] == name]
     if same[0]["type"] == "value_error":  # raised by the dataclass itself, as a complete sentence
         return str(same[0]["ctx"]["error"])
-    expected = " or ".join(dict.fromkeys(_expected(each) for each in same))
+    expected = join_names(dict.fromkeys(_expected(each) for each in same), "or")
     return f"`{name}` must be {expected}, got {same[0]['input']!r}"
 
 

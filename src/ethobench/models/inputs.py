@@ -62,10 +62,12 @@ def check_features(recording: Recording, expected: Sequence[str]) -> None:
     different = [(i, old, new) for i, (old, new) in enumerate(zip(expected, names, strict=True)) if old != new]
     if different:
         column, old, new = different[0]
-        kind = "in another order than" if {*names} == {*expected} else "not"
+        if {*names} == {*expected}:
+            problem = f"the features of recording {recording.id!r} are in another order than those that the model was trained on"
+        else:
+            problem = f"the features of recording {recording.id!r} are not those that the model was trained on"
         raise MismatchError(
-            f"the features of recording {recording.id!r} are {kind} those that the model was trained on: "
-            f"column {column + 1} is {new.removeprefix(FEATURE_PREFIX)!r}, not {old.removeprefix(FEATURE_PREFIX)!r}; {advice}"
+            f"{problem}: column {column + 1} is {new.removeprefix(FEATURE_PREFIX)!r}, not {old.removeprefix(FEATURE_PREFIX)!r}; {advice}"
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ethobench.core.errors import EthobenchError
 from ethobench.core.messages import Message, Option
+from ethobench.core.wording import join_names, plural
 
 
 class ConsentError(EthobenchError):
@@ -43,10 +44,12 @@ class NetworkUse:
         >>> NetworkUse("openai", "gpt-5", "api.openai.com", ("OPENAI_API_KEY",)).describe(2)
         'video of 2 recordings to openai (gpt-5) at api.openai.com, with the key in OPENAI_API_KEY'
         """
-        count = "" if n_recordings is None else f" of {n_recordings} recording{'s' if n_recordings != 1 else ''}"
+        content = self.content
+        if n_recordings is not None:
+            content = plural(n_recordings, "{content} of {n} recording", "{content} of {n} recordings", content=content)
         model = f" ({_printable(self.model)})" if self.model else ""
-        key = f"with the key in {' or '.join(self.key_variables)}" if self.key_variables else "without a key"
-        return f"{self.content}{count} to {self.provider}{model} at {_printable(self.host)}, {key}"
+        key = f"with the key in {join_names(self.key_variables, 'or')}" if self.key_variables else "without a key"
+        return f"{content} to {self.provider}{model} at {_printable(self.host)}, {key}"
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,11 @@ class Consent:
             If the folder sets one of them and the user has not stated it.
         """
         if unknown := [name for name in self.settings if name not in external]:
-            allowed = f"only {', '.join(external)}" if external else "nothing"
-            raise EthobenchError(f"{folder}: {', '.join(unknown)} cannot be set for a saved model of this kind; {allowed} can be set")
+            available = f"only {', '.join(external)} can be set" if external else "nothing can be set"
+            raise EthobenchError(f"{folder}: {', '.join(unknown)} cannot be set for a saved model of this kind; {available}")
         unstated = {name: params[name] for name in external if params.get(name) and name not in self.settings}
         if unstated:
-            named = " and ".join(f"{name} {value!r}" for name, value in unstated.items())
+            named = join_names(f"{name} {value!r}" for name, value in unstated.items())
             options = Message(*(component for name in unstated for component in (" ", Option(name, flag=f"--param {name}="))))
             message = f"{folder}: this model names {named}, which a model folder may not set. Nothing was sent or read. "
             raise ConsentError(Message(message, "Set your own when you load it, or the same if you trust it:", options))

@@ -16,6 +16,7 @@ from ethobench.core import Dataset, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.core.files import check_new_path
 from ethobench.core.folds import assign_folds
+from ethobench.core.wording import join_names
 from ethobench.features.filters import axis_triples, is_accelerometer
 from ethobench.features.missing_data import interpolate_poses, nan_mean
 from ethobench.features.treba import programmed_attributes
@@ -417,7 +418,7 @@ def _check_tasks(tasks: Sequence[str], available: Sequence[str]) -> None:
 
 def _check_poses(data: Dataset, inputs: str, tasks: Sequence[str]) -> None:
     if inputs not in POSE_INPUTS:
-        raise ParameterError(f"`inputs` must be {' or '.join(POSE_INPUTS)} for pre-training, got {inputs!r}")
+        raise ParameterError(f"`inputs` must be {join_names(POSE_INPUTS, 'or')} for pre-training, got {inputs!r}")
     n_animals = 2 if "attributes" in tasks else 1
     for recording in data:
         if not isinstance(recording.signals, Poses) or len(recording.signals.individuals) < n_animals:

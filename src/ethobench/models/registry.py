@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ethobench.core.errors import EthobenchError, FormatError
 from ethobench.core.files import read_json
 from ethobench.core.registry import Registry
+from ethobench.core.wording import join_names
 
 if TYPE_CHECKING:
     from ethobench.models.base import Model
@@ -76,7 +77,7 @@ def create_model(name: str, *, seed: int = 0, decode: str = "", **params: Any) -
     """
     kind = models[name]
     if missing := [package for package in kind.packages if find_spec(package) is None]:
-        raise EthobenchError(f"model {name!r} needs {' and '.join(missing)}: {install_command(kind.packages)}")
+        raise EthobenchError(f"model {name!r} needs {join_names(missing)}: {install_command(kind.packages)}")
     return kind(seed=seed, decode=decode, **params)
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Prediction
 from ethobench.core import intervals as iv
+from ethobench.core.wording import plural
 from ethobench.models.directed import DirectedPrediction
 from ethobench.models.discovery import SegmentIndex
 
@@ -241,7 +242,7 @@ def _reason(candidate: Candidate, counts: Mapping[str, int]) -> str:
     if candidate.kind == MISSED:
         return f"perhaps missed: {candidate.behavior} is {candidate.probability:.0%} probable"
     if labeled < 5:
-        return f"{candidate.behavior} is rare: {labeled} labeled bout{'' if labeled == 1 else 's'}"
+        return plural(labeled, "{name} is rare: {n} labeled bout", "{name} is rare: {n} labeled bouts", name=candidate.behavior)
     if abs(candidate.probability - 0.5) < 0.25:
         return f"uncertain: {candidate.behavior} is {candidate.probability:.0%} probable"
     return "typical of many predicted bouts"

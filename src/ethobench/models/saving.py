@@ -215,8 +215,11 @@ def check_files(folder: Path, card: Mapping[str, Any]) -> None:
     if isinstance(saved, dict):
         for name in sorted({*saved, *present}):
             if saved.get(name) != present.get(name):
-                change = "is missing" if name not in present else "was added" if name not in saved else "was changed"
-                raise FormatError(folder / name, f"this file {change} since the model was saved; copy the folder again")
+                if name not in present:
+                    raise FormatError(folder / name, "this file is missing since the model was saved; copy the folder again")
+                if name not in saved:
+                    raise FormatError(folder / name, "this file was added since the model was saved; copy the folder again")
+                raise FormatError(folder / name, "this file was changed since the model was saved; copy the folder again")
     raise FormatError(folder, "files were changed or removed since the model was saved; copy the folder again")
 
 

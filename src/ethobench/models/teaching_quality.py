@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Prediction
 from ethobench.core import intervals as iv
 from ethobench.core.progress import progress_range
+from ethobench.core.wording import count_units
 from ethobench.metrics.scoring import score
 from ethobench.models.base import Model
 from ethobench.models.cross_validation import predict_out_of_fold
@@ -166,7 +167,7 @@ def measure_quality(model: Model, examples: TrainingExamples, *, by: str, traini
     quality = _with_scores(quality, predictions, truths, groups)
     scored = [b.behavior for b in quality.behaviors if not b.withheld]
     if quality.withheld or len(labeled) < MIN_GROUPS_FOR_TREND:
-        advice = quality.withheld or f"label at least {MIN_GROUPS_FOR_TREND} {by}s to see whether more labels would help"
+        advice = quality.withheld or f"label at least {count_units(MIN_GROUPS_FOR_TREND, f'{by}s')} to see whether more labels would help"
     else:
         with progress_range(0.5, 1.0, "learning curve"):
             fewer = []
@@ -311,7 +312,7 @@ def _with_scores(
         rows.append(row)
     scored = [row for row in rows if not row.withheld]
     if not scored:
-        reason = f"no behavior has {MIN_BOUTS} labeled bouts in at least {MIN_BEHAVIOR_GROUPS} {quality.split}s"
+        reason = f"no behavior has {MIN_BOUTS} labeled bouts in at least {count_units(MIN_BEHAVIOR_GROUPS, f'{quality.split}s')}"
         return replace(quality, behaviors=tuple(rows), withheld=reason)
     return replace(quality, behaviors=tuple(rows), f1=_mean([r.f1 for r in scored]), bout_f1=_mean([r.bout_f1 for r in scored]))
 

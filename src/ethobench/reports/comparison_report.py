@@ -15,6 +15,7 @@ from ethobench.core import Recording
 from ethobench.core.errors import EthobenchError
 from ethobench.core.ethogram import join_ethograms
 from ethobench.core.occurrence import Occurrence
+from ethobench.core.wording import join_names
 from ethobench.datasets.zones import zones_of
 from ethobench.reports.methods import describe_methods
 from ethobench.reports.report_data import Figure, Group, Report, describe_behaviors, make_figure
@@ -81,7 +82,7 @@ def summarize_comparison(
         for name, count in result["n"].items()
     )
     return {
-        "title": title or f"{' and '.join(result['groups'])} compared" if len(result["groups"]) < 4 else f"Groups by {result['column']}",
+        "title": title or f"{join_names(result['groups'])} compared" if len(result["groups"]) < 4 else f"Groups by {result['column']}",
         "lead": f"{counts}; {result['design']}; unit of analysis: {result['unit']}",
         "warning": " ".join(result["warnings"]),
         "facts": [],

@@ -7,6 +7,7 @@ from typing import Any
 
 import ethobench
 from ethobench.core.errors import ParameterError
+from ethobench.core.wording import count_units, join_names
 from ethobench.metrics import Scores
 from ethobench.metrics.base import measure_label
 from ethobench.metrics.rater_agreement import Agreement
@@ -114,12 +115,14 @@ def describe_methods(
 def _score_paragraph(scores: Scores) -> str:
     suite, names = scores.suite, [b.name for b in scores.ethogram if b.name != scores.ethogram.background_name]
     n = len(scores.recordings)
-    individuals = "" if scores.unit == "recordings" else f" of {_count(len(scores.individuals), scores.unit.removesuffix('s'))}"
+    counted = [count_units(n, "recordings"), count_units(len(names), "behaviors")]
+    if scores.unit != "recordings":
+        counted.insert(1, count_units(len(scores.individuals), scores.unit))
     source = f"; {SUITES[suite.name]}" if suite.name in SUITES else ""
     measures = _listed([measure_label(name) for name in suite.headline])
     sentences = [
-        f"Scores were computed with ethobench {ethobench.__version__} (suite {suite.name}{source}) on {_count(n, 'recording')}"
-        f"{individuals} of {_count(len(names), 'behavior')} ({_listed(names, limit=20)}).",
+        f"Scores were computed with ethobench {ethobench.__version__} (suite {suite.name}{source}) on {' of '.join(counted)} "
+        f"({_listed(names, limit=20)}).",
         f"We report {measures}; F1 is the harmonic mean of precision and recall (van Rijsbergen 1979).",
     ]
     reason = scores.intervals["reason"]
@@ -147,8 +150,9 @@ def _agreement_paragraph(result: Agreement) -> str:
         if reason is None
         else f"There are no confidence intervals ({reason})."
     )
+    annotators = count_units(len(result.annotators), "annotators")
     return (
-        f"Agreement of {_count(len(result.annotators), 'annotator')} was measured with ethobench {ethobench.__version__} by Cohen's kappa "
+        f"Agreement of {annotators} was measured with ethobench {ethobench.__version__} by Cohen's kappa "
         f"of frames (Cohen 1960){all_together}, Krippendorff's alpha (Krippendorff 2019), and the intraclass correlation ICC(2,1) of "
         f"bout counts and total durations over recordings (McGraw and Wong 1996). {intervals}"
     )
@@ -160,7 +164,7 @@ def _model_paragraph(model: Model) -> str:
     trained = ""
     if model.training is not None:
         recordings = model.training.recordings
-        trained = f" trained on {_count(len(recordings), 'recording')}"
+        trained = f" trained on {count_units(len(recordings), 'recordings')}"
     labeled = f" Behaviors: {_listed(names, limit=20)}." if names else ""
     settings = ", ".join(f"{name} = {value}" for name, value in model.get_params().items() if value not in ("", None))
     made_by = f"the model {model.name} of ethobench {ethobench.__version__}{citation}{trained}"
@@ -177,11 +181,4 @@ def _comparison_paragraph(comparison: Mapping[str, Any]) -> str:
 
 def _listed(names: Sequence[str], limit: int = 12) -> str:
     """Return names as text: "a, b and c"; of many, the first and the number of the others."""
-    shown = [str(name) for name in names[:limit]]
-    if len(names) > limit:
-        return f"{', '.join(shown)} and {len(names) - limit} others"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else "none"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    return join_names(names, most=limit) or "none"

@@ -12,6 +12,7 @@ import ethobench
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.occurrence import Occurrence
+from ethobench.core.wording import count_units, join_names
 from ethobench.metrics import Ceiling, Scores, ceiling
 from ethobench.metrics.annotator_inputs import Recordings, as_recordings
 from ethobench.metrics.base import measure_label
@@ -76,7 +77,7 @@ def summarize_scores(
     }
     pairs = {name: scored.pairs for name, scored in scores.items()}
     group = score_group(scores, pairs, truth=truth, others=others, ceilings=ceilings, recordings=recordings)
-    names = " and ".join(scores) if len(scores) < 3 else f"{len(scores)} predictions"
+    names = join_names(scores) if len(scores) < 3 else f"{len(scores)} predictions"
     if len(first.pairs) > recordings:
         remarks.append(f"ethograms are drawn for the first {recordings} of {len(first.pairs)} recordings")
     notes = dict.fromkeys(f"{name}: {note}" if len(scores) > 1 else str(note) for name, s in scores.items() for note in s.notes)
@@ -230,15 +231,17 @@ def _unseen_scores(scores: Scores, training: TrainingAudit) -> list[str]:
         return []
     overall = scores.select(training.held_out).overall
     values = ", ".join(f"{measure_label(name)} {number(overall[name])}" for name in scores.suite.headline if np.isfinite(overall[name]))
-    return [f"scores of the {_count(len(training.held_out), 'recording')} not seen in training: {values or 'undefined'}"]
+    return [f"scores of the {count_units(len(training.held_out), 'recordings')} not seen in training: {values or 'undefined'}"]
 
 
 def _lead(scores: Scores) -> str:
     seconds = sum(pair.truth.duration for pair in scores.pairs)
     rates = {pair.rate for pair in scores.pairs}
     clock = f" at {rates.pop():g} Hz" if len(rates) == 1 else ""
-    of_individuals = "" if scores.unit == "recordings" else f" of {_count(len(scores.individuals), 'individual')}"
-    return f"{_count(len(scores.recordings), 'recording')}{of_individuals}, {format_duration(seconds)}{clock}, suite {scores.suite.name}"
+    of_individuals = "" if scores.unit == "recordings" else f" of {count_units(len(scores.individuals), scores.unit)}"
+    return (
+        f"{count_units(len(scores.recordings), 'recordings')}{of_individuals}, {format_duration(seconds)}{clock}, suite {scores.suite.name}"
+    )
 
 
 def _facts(scores: Scores, ceilings: Mapping[str, Ceiling]) -> list[Fact]:
@@ -255,10 +258,6 @@ def _facts(scores: Scores, ceilings: Mapping[str, Ceiling]) -> list[Fact]:
 
 def _is_overall(row: Mapping[str, object], measure: str) -> bool:
     return (row["measure"], row["behavior"], row["annotator"]) == (measure, "", "")
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def format_duration(seconds: float) -> str:

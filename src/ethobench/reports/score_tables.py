@@ -91,8 +91,9 @@ def spread(scores: Mapping[str, Scores]) -> Figure | None:
         "individuals",
         "dots",
         "Spread over individuals",
-        f"Small dots are single {first.unit}; the large dot is the score of all together"
-        + (f" ({first.interval_note})." if first.intervals["reason"] else ", the line its 95 % interval."),
+        f"Small dots are single {first.unit}; the large dot is the score of all together ({first.interval_note})."
+        if first.intervals["reason"]
+        else f"Small dots are single {first.unit}; the large dot is the score of all together, the line its 95 % interval.",
         ["model", "measure", "behavior", "individual", "value", "low", "high"],
         [row for row in rows if row[4] is not None and np.isfinite(row[4])],
         {

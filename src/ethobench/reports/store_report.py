@@ -14,6 +14,7 @@ from ethobench.benchmarks.results import final_jobs, results_table
 from ethobench.benchmarks.tables import find_table
 from ethobench.core import Annotation, Dataset
 from ethobench.core.errors import EthobenchError
+from ethobench.core.wording import count_units
 from ethobench.datasets import load_dataset, split_name
 from ethobench.formats import read_recordings
 from ethobench.metrics import Scores, score
@@ -73,7 +74,7 @@ def summarize_store(
     ]
     report: Report = {
         "title": title or f"Benchmark {', '.join(sorted({job.benchmark for job in jobs}))}",
-        "lead": f"{_list_or_count({job.model for job in jobs}, 'model')} on {_list_or_count({job.dataset for job in jobs}, 'dataset')}",
+        "lead": f"{_list_or_count({job.model for job in jobs}, 'models')} on {_list_or_count({job.dataset for job in jobs}, 'datasets')}",
         "facts": _facts(done, failed),
         "notes": store.describe_damage(),
         "groups": [{"id": "benchmark", "title": "", "behaviors": [], "figures": [figure for figure in figures if figure is not None]}],
@@ -164,5 +165,5 @@ def _facts(done: Sequence[FinishedJob], failed: Mapping[str, Any]) -> list[Fact]
     return [{"label": label, "value": value, "details": []} for label, value in numbers]
 
 
-def _list_or_count(names: set[str], noun: str) -> str:
-    return ", ".join(sorted(names)) if len(names) <= MAX_NAMES else f"{len(names)} {noun}s"
+def _list_or_count(names: set[str], unit: str) -> str:
+    return ", ".join(sorted(names)) if len(names) <= MAX_NAMES else count_units(len(names), unit)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ethobench.core.errors import EthobenchError
+from ethobench.core.wording import join_names
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +25,7 @@ def require_torch(purpose: str) -> None:
     """Raise an error with the install command if torch or safetensors is not installed."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
-        raise EthobenchError(f"{purpose} needs {' and '.join(missing)} (pip install ethobench[nn])")
+        raise EthobenchError(f"{purpose} needs {join_names(missing)} (pip install ethobench[nn])")
 
 
 def choose_device() -> torch.device:

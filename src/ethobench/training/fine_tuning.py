@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ethobench.core.errors import MismatchError, ParameterError
+from ethobench.core.wording import join_names
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -70,7 +71,7 @@ def plan_phases(
     [Phase(epochs=5, learning_rate=0.001, head_only=False), Phase(epochs=10, learning_rate=0.001, head_only=False)]
     """
     if recipe not in RECIPES:
-        raise ParameterError(f"`recipe` must be {' or '.join(RECIPES)}, got {recipe!r}")
+        raise ParameterError(f"`recipe` must be {join_names(RECIPES, 'or')}, got {recipe!r}")
     follows_code = recipe == "code"
     if follows_code and initial_learning_rate is not None:
         learning_rates = [initial_learning_rate, initial_learning_rate]

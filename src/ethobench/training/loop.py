@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ethobench.core.deadline import Deadline
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, ParameterError
 from ethobench.core.progress import report_progress
+from ethobench.core.wording import join_names
 from ethobench.training.device import choose_device, isolated_seed, seed_torch
 from ethobench.training.losses import Loss
 from ethobench.training.weight_files import read_weights, write_weights
@@ -59,7 +60,7 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
-            raise ParameterError(f"`schedule` must be {' or '.join(SCHEDULES)}, got {self.schedule!r}")
+            raise ParameterError(f"`schedule` must be {join_names(SCHEDULES, 'or')}, got {self.schedule!r}")
         if self.epochs < 1:
             raise ParameterError(f"`epochs` must be >= 1, got {self.epochs}")
         if self.learning_rate <= 0:

@@ -1,7 +1,7 @@
 // The gallery of clusters: segments that resemble each other, with short examples, to name, merge or drop.
 
 import { buttons, openDialog, showError } from "./dialogs.js";
-import { clockTime, duration, make, showMessage } from "./dom.js";
+import { clockTime, duration, make, plural, showMessage } from "./dom.js";
 import { reloadProject } from "./ethogram.js";
 import { select } from "./jumps.js";
 import { player } from "./player.js";
@@ -82,7 +82,8 @@ class Gallery {
     const { number, share, segments, recordings, examples, labeled } = cluster;
     const draft = draftOf(cluster);
     const mix = Object.entries(labeled ?? {}).slice(0, 2).map(([name, part]) => `${Math.round(part * 100)} % ${name}`);
-    const facts = [`${Math.round(share * 100)} % of the time`, `${segments} segments`, `${recordings} recording${recordings === 1 ? "" : "s"}`, ...mix].join(" · ");
+    const counts = [plural(segments, "# segment", "# segments"), plural(recordings, "# recording", "# recordings")];
+    const facts = [`${Math.round(share * 100)} % of the time`, ...counts, ...mix].join(" · ");
     const name = make("input", { className: "name", value: draft.name, maxLength: 100, placeholder: "name, e.g. rearing", ariaLabel: `Name of cluster ${number + 1}`, autocomplete: "off", dir: "auto" });
     name.setAttribute("list", "behavior-names");
     const drop = make("button", { type: "button", className: "quiet", title: "Do not show this cluster again", ariaLabel: `Drop cluster ${number + 1}` }, "Drop");

@@ -38,6 +38,11 @@ export function grouped(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
+/** The form of a phrase for a number, such as plural(n, "# bout", "# bouts"); # is the number. */
+export function plural(number, one, other) {
+  return (number === 1 ? one : other).replace("#", grouped(number));
+}
+
 /** Show a message in the status bar; errors stay until the next message. */
 export function showMessage(text, isError = false) {
   const messageBar = document.getElementById("message");

@@ -1,7 +1,7 @@
 // The ethogram editor: add, rename, merge, delete and reorder behaviors; keys, colors, definitions and groups.
 
 import { openDialog, showError } from "./dialogs.js";
-import { make, showMessage } from "./dom.js";
+import { make, plural, showMessage } from "./dom.js";
 import { colorsOf } from "./palette.js";
 import { fetchJson, postJson } from "./server.js";
 import { state } from "./state.js";
@@ -232,7 +232,8 @@ export async function reloadProject() {
 }
 
 function confirmDeletion(deleted) {
-  const list = deleted.map(({ name, bouts }) => `${bouts} ${bouts === 1 ? "bout" : "bouts"} of “${name}”`).join(" and ");
+  const counts = deleted.map(({ name, bouts }) => plural(bouts, `# bout of “${name}”`, `# bouts of “${name}”`));
+  const list = new Intl.ListFormat("en-GB", { type: "conjunction" }).format(counts);
   const cancel = make("button", { value: "cancel", autofocus: true }, "Keep");
   const agree = make("button", { className: "danger", value: "delete" }, "Delete");
   const text = make("p", {}, `This deletes ${list} from the corrections. It can be undone in this dialog while the viewer runs.`);

@@ -9,7 +9,7 @@ import "./timeline.js";
 import "./transport.js";
 import { openCorrectDialog, openExportDialog, openKeysDialog } from "./dialogs.js";
 import { endRunning, retryNow } from "./corrections.js";
-import { grouped, showMessage } from "./dom.js";
+import { grouped, plural, showMessage } from "./dom.js";
 import { listenToDrawers } from "./drawers.js";
 import { openEthogramEditor } from "./ethogram.js";
 import { icon } from "./icons.js";
@@ -91,7 +91,7 @@ async function begin() {
     document.title = `${name} – Ethobench`;
     document.getElementById("project").textContent = name;
     const frames = recordings.reduce((sum, r) => sum + r.n_frames, 0);
-    const count = `${recordings.length} recording${recordings.length === 1 ? "" : "s"}`;
+    const count = plural(recordings.length, "# recording", "# recordings");
     document.getElementById("where").textContent = `${count}, ${grouped(frames)} frames · corrections are saved in ${corrections}`;
     if (requestedIndex < recordings.length) await open({ index: requestedIndex, request });
     else if (recordings.length) await open({ index: 0 });

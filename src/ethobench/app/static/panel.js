@@ -2,7 +2,7 @@
 
 import { changeBout, copyBout, erase, fetchDetails, merge, split } from "./corrections.js";
 import { openDrawDialog } from "./dialogs.js";
-import { clockTime, duration, make, showMessage } from "./dom.js";
+import { clockTime, duration, make, plural, showMessage } from "./dom.js";
 import { select } from "./jumps.js";
 import { setBlind, toggleLoop } from "./keyboard.js";
 import { fetchJson } from "./server.js";
@@ -207,7 +207,12 @@ function agreementTable({ rows, frames, recordings }) {
     make("tr", {}, make("td", {}, behavior || "all behaviors"), make("td", {}, number(kappa)), make("td", {}, agreement === null ? "–" : `${Math.round(agreement * 100)} %`)),
   );
   const head = make("tr", {}, ...["behavior", "κ", "equal"].map((text) => make("th", { scope: "col" }, text)));
-  const caption = make("caption", {}, `Cohen's kappa in ${frames} frames of ${recordings} recording${recordings === 1 ? "" : "s"} that both observed`);
+  const title = plural(
+    recordings,
+    `Cohen's kappa in ${frames} frames of # recording that both observed`,
+    `Cohen's kappa in ${frames} frames of # recordings that both observed`,
+  );
+  const caption = make("caption", {}, title);
   return make("table", { className: "kappa" }, caption, make("thead", {}, head), make("tbody", {}, ...cells));
 }
 

@@ -3,7 +3,7 @@
 import { openClusters } from "./clusters.js";
 import { refresh } from "./corrections.js";
 import { buttons, openCorrectDialog, openDialog, showError } from "./dialogs.js";
-import { clockTime, duration, make, showMessage } from "./dom.js";
+import { clockTime, duration, make, plural, showMessage } from "./dom.js";
 import { select } from "./jumps.js";
 import { annotatorName, fetchJson, postJson, saveBlob } from "./server.js";
 import { state } from "./state.js";
@@ -177,7 +177,7 @@ class Teacher extends HTMLElement {
     const isPossible = status.state !== "unavailable" && !isEmbedding; // otherwise the recordings have nothing to learn from
     this.train.hidden = this.tools.hidden = this.quality.hidden = !isPossible;
     this.videos.hidden = isBusy || !status.videos;
-    this.videos.textContent = `Compute features of ${status.videos === 1 ? "the video" : `${status.videos} videos`}`;
+    this.videos.textContent = plural(status.videos, "Compute features of the video", "Compute features of # videos");
     this.stop.hidden = !isEmbedding;
     this.source.hidden = this.videos.hidden && this.stop.hidden;
     this.bar.hidden = !isBusy;

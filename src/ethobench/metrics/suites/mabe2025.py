@@ -31,6 +31,7 @@ from ethobench.core import Annotation, Dataset, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, MismatchError, Note, NotFoundError
 from ethobench.core.intervals import BoolArray, IntArray, Intervals
+from ethobench.core.wording import join_names
 from ethobench.formats.mabe2025_submission import exclusive_actions
 from ethobench.formats.mabe2025_tables import SELF, BoutTable, Names, VideoMetadata, parse_labeled, read_bouts, read_metadata
 from ethobench.metrics.base import Array, Measure, ratio, register_metric, sum_tracks
@@ -161,10 +162,10 @@ class Mabe2025(Suite):
     def notes(self, recordings: Iterable[Unaligned]) -> list[Note]:
         """Note recordings whose metadata lack the lab or the labeled behaviors."""
         unknown = {
-            "lab, so each individual counts as one": [r.id for r in recordings if not any(r.metadata.get(key) for key in LAB_KEYS)],
-            f"{LABELED_KEY}, so every behavior counts as labeled": [r.id for r in recordings if r.metadata.get(LABELED_KEY) is None],
+            "no lab, so each individual counts as one": [r.id for r in recordings if not any(r.metadata.get(key) for key in LAB_KEYS)],
+            f"no {LABELED_KEY}, so every behavior counts as labeled": [r.id for r in recordings if r.metadata.get(LABELED_KEY) is None],
         }
-        return [Note(f"no {kind}: {_few(names)}") for kind, names in unknown.items() if names]
+        return [Note(f"{problem}: {_few(names)}") for problem, names in unknown.items() if names]
 
 
 def annotation_table(annotations: Mapping[str, Annotation], name: str = "prediction", labs: Mapping[str, Any] | None = None) -> BoutTable:
@@ -362,7 +363,7 @@ def _check_exclusive(name: str, keys: _Keys, pred: _Columns) -> None:
     actions = [keys.actions[int(of_span[k] % len(keys.actions))] for k in (first, second)]
     raise MismatchError(
         f"{name}: video {video}: {agent} has two actions towards {target} in frame {timeline.frame(int(start[second]))}, "
-        f"{' and '.join(actions)}; the scorer of MABe 2025 rejects submissions with more than one action of a pair in a frame"
+        f"{join_names(actions)}; the scorer of MABe 2025 rejects submissions with more than one action of a pair in a frame"
     )
 
 

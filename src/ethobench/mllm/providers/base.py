@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from ethobench.core.errors import EthobenchError, ParameterError
 from ethobench.core.messages import Message, Option
 from ethobench.core.registry import Registry
+from ethobench.core.wording import join_names
 from ethobench.mllm.cost import ModelSpec
 from ethobench.mllm.request import Reply, Request
 
@@ -194,7 +195,7 @@ class Provider:
         names = self.key_variables
         key = next((os.environ[name].strip() for name in names if os.environ.get(name, "").strip()), "")
         if not key and not optional:
-            raise ProviderError(f"{self.name} needs an API key in the environment variable {' or '.join(names)}")
+            raise ProviderError(f"{self.name} needs an API key in the environment variable {join_names(names, 'or')}")
         if len(key) >= MIN_SECRET_CHARS:  # local servers accept any word, which may well occur in an answer
             self._secrets = (*self._secrets, key)
         return key
