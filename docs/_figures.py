@@ -280,10 +280,14 @@ def requested(text: str) -> list[str]:
 
 
 def with_figures(text: str, depth: int) -> str:
-    """Replace the comments of a page by images; `depth` is how many folders the page is below docs/."""
+    """Replace the comments of a page by images that link to themselves, to enlarge them on phones.
+
+    `depth` is how many folders the page is below docs/.
+    """
 
     def image(match: re.Match[str]) -> str:
-        return f"![{FIGURES[match[1]][1]}]({'../' * depth}{FOLDER}/{match[1]}.svg){{ loading=lazy }}"
+        file = f"{'../' * depth}{FOLDER}/{match[1]}.svg"
+        return f"[![{FIGURES[match[1]][1]}]({file}){{ loading=lazy }}]({file})"
 
     return PLACE.sub(image, text)
 

@@ -18,6 +18,7 @@ from _notebooks import rendered_notebooks
 from _reference import Page, format_pages, metric_pages, model_pages, suite_pages
 from _reference_api import api_pages
 
+COLUMN = {"api": "package"}  # first column of a list, if not the singular of its section
 LIST = re.compile(r"^<!-- list: (\w+) -->$", re.MULTILINE)
 
 
@@ -38,7 +39,7 @@ def listing(section: str) -> str:
     parts = []
     for group, pages in _groups(sections()[section]).items():
         rows = [(f"[{page.label}]({page.name}.md)", *page.facts.values()) for page in pages]
-        parts += [*([f"## {group}"] if group else []), table((section.removesuffix("s"), *pages[0].facts), rows)]
+        parts += [*([f"## {group}"] if group else []), table((COLUMN.get(section, section.removesuffix("s")), *pages[0].facts), rows)]
     return "\n\n".join(parts)
 
 
