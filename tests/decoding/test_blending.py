@@ -9,9 +9,11 @@ import pytest
 
 from ethobench import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError
+from ethobench.decoding import blending
 from ethobench.decoding.blending import Blend, fit_blend, weighted_mean
 from ethobench.decoding.calibration import Calibration
 from ethobench.decoding.decoder import Decoder
+from ethobench.features.shared import share_values
 
 ETHOGRAM = Ethogram(["rest", "run"], background="rest")
 
@@ -46,6 +48,21 @@ def test_models_with_independent_errors_are_better_together():
         return np.mean([(predictions[n].annotation.to_codes() == truths[n].to_codes()).mean() for n in truths])
 
     assert accuracy(blended) > max(accuracy(first), accuracy(second)) + 0.03
+
+
+def test_blends_of_the_same_predictions_share_calibrations(monkeypatch):
+    first, truths = draw_predictions(1.0, 0)
+    second, _ = draw_predictions(1.0, 1)
+    separate = [fit_blend(models, truths) for models in ({"boost": first, "tcn": second}, {"boost": first})]
+    fitted, calibrate = [], blending.calibrate
+    monkeypatch.setattr(blending, "calibrate", lambda *args: fitted.append(args) or calibrate(*args))
+    with share_values():
+        together = [fit_blend(models, truths) for models in ({"boost": first, "tcn": second}, {"boost": first})]
+    assert len(fitted) == 2
+    for (blend, blended), (expected, expected_blended) in zip(together, separate, strict=True):
+        assert blend == expected
+        for name in truths:
+            np.testing.assert_array_equal(blended[name].probabilities, expected_blended[name].probabilities)
 
 
 def test_apply_and_round_trip_through_json():

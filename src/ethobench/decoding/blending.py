@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from ethobench.core import Annotation, Ethogram, Prediction
 from ethobench.core.errors import EthobenchError
 from ethobench.decoding.calibration import Calibration, cross_calibrate, fit_calibration, log_loss, with_probabilities
 from ethobench.decoding.viterbi import NO_BEHAVIOR
+from ethobench.features.shared import shared
 
 MAX_BIAS = 3.0  # of a calibration, beyond which `Blend.priors` do not undo it
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # candidates for the weight of a model beside those before it
@@ -99,8 +101,11 @@ def fit_blend(
         Out-of-fold predictions of the blend: each recording is calibrated with the others.
     """
     names = list(predictions)
-    calibrations = {name: fit_calibration(predictions[name], truths, groups=groups) for name in names}
-    calibrated = {name: cross_calibrate(predictions[name], truths, groups=groups) for name in names}
+    calibrations, calibrated = {}, {}
+    for name in names:  # blends of some of these models, in the same `share_values`, need the same calibrations
+        calibrations[name], calibrated[name] = shared(
+            "calibration", (predictions[name], truths), groups, partial(calibrate, predictions[name], truths, groups)
+        )
     blended, weights = calibrated[names[0]], {names[0]: 1.0}
     for name in names[1:]:
         by_share = {share: _blend_two(blended, calibrated[name], share) for share in SHARES}
@@ -108,6 +113,13 @@ def fit_blend(
         blended = by_share[best]
         weights = {other: weight * (1 - best) for other, weight in weights.items()} | {name: best}
     return Blend(weights, calibrations), blended
+
+
+def calibrate(
+    predictions: Mapping[str, Prediction], truths: Mapping[str, Annotation], groups: Mapping[str, str] | None
+) -> tuple[Calibration, dict[str, Prediction]]:
+    """Return the calibration of a model, and its predictions, each calibrated with the others."""
+    return fit_calibration(predictions, truths, groups=groups), cross_calibrate(predictions, truths, groups=groups)
 
 
 def weighted_mean(predictions: Mapping[str, Prediction], weights: Mapping[str, float]) -> Prediction:

@@ -34,6 +34,7 @@ from ethobench.decoding.pooling import DEFAULT as DEFAULT_THRESHOLD
 from ethobench.decoding.pooling import Labeled, label_predictions, pooled_thresholds
 from ethobench.decoding.search import Trial, check_metric, fit_decoder
 from ethobench.features.multiscale import Baseline
+from ethobench.features.shared import share_values
 from ethobench.metrics import score
 from ethobench.models.base import Model
 from ethobench.models.boost import Boost
@@ -185,10 +186,11 @@ class Auto(SignalModel):
         """Fit weights, calibration and decoder to the out-of-fold predictions; return their scores for the report."""
         groups = comparison.data.groups(default_grouping(comparison.data))
         predictions = {c.name: {name: c.predictions[name] for name in truths} for c in candidates}
-        if len(predictions) > 1 and not improves_first(predictions, truths, groups):
-            comparison.notes.append("the network did not improve on the trees in all inner folds together, so it is not used")
-            predictions = {candidates[0].name: predictions[candidates[0].name]}
-        self.blend, calibrated = fit_blend(predictions, truths, groups)
+        with share_values():  # calibrations
+            if len(predictions) > 1 and not improves_first(predictions, truths, groups):
+                comparison.notes.append("the network did not improve on the trees in all inner folds together, so it is not used")
+                predictions = {candidates[0].name: predictions[candidates[0].name]}
+            self.blend, calibrated = fit_blend(predictions, truths, groups)
         priors = self.blend.priors(comparison.data.ethogram)
         refit_seconds = sum(c.refit_seconds for c in candidates if self.blend.weights.get(c.name, 0) > 0)
         limit = _without_scoring(deadline).before(refit_seconds)

@@ -20,6 +20,7 @@ from ethobench.core.progress import progress_range
 from ethobench.decoding.blending import fit_blend
 from ethobench.decoding.calibration import log_loss
 from ethobench.decoding.decoder import Decoder
+from ethobench.features.shared import share_values
 from ethobench.metrics import score
 from ethobench.models.base import Model
 from ethobench.models.boost import Boost
@@ -363,11 +364,12 @@ def improves_first(
         Individuals.
     """
     first = next(iter(predictions))
+    with share_values():
+        blends = [fit_blend(models, truths, groups) for models in (predictions, {first: predictions[first]})]
+    if blends[0][0].weights[first] == 1:
+        return False
     values = []
-    for models in (predictions, {first: predictions[first]}):
-        blend, blended = fit_blend(models, truths, groups)
-        if models is predictions and blend.weights[first] == 1:
-            return False
+    for blend, blended in blends:
         decoder = Decoder(
             priors=blend.priors(next(iter(blended.values())).ethogram), smoothing="mean", smoothing_seconds=COMPARED_SMOOTHING
         )
