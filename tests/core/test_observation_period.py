@@ -98,6 +98,20 @@ def test_limiting_keeps_what_is_inside_and_leaves_only_background_outside(codes:
     assert np.array_equal(period.limit(limited).to_codes(), limited.to_codes())
 
 
+def test_labels_may_begin_later_than_the_predicted_behavior() -> None:
+    """Annotators react two seconds late; the median over recordings decides, so that one odd recording does not matter."""
+    period = ObservationPeriod.fit(study())
+    early = [Annotation.from_frames(np.roll(a.to_codes(), -20), WITH_BACKGROUND, 10.0) for a in study()[2:]]
+    pairs = [*zip(early, study()[2:], strict=True), (study()[7], study()[0])]
+    delayed = period.with_delay(pairs)
+    assert (delayed.delay, delayed.seconds) == (2.0, period.seconds)
+    (start,), (stop,) = delayed.find(early[3])
+    assert (start, stop) == (5 * 17, 5 * 17 + 1000)
+    assert delayed.with_delay([]) == delayed
+    at_the_end = Annotation.from_frames(np.r_[np.zeros(500, int), np.ones(1000, int)], WITH_BACKGROUND, 10.0)
+    assert delayed.find(at_the_end).stop.tolist() == [1500]
+
+
 def test_only_recordings_as_long_as_those_that_were_labeled_are_limited() -> None:
     period = ObservationPeriod(100.0, 150.0, 8, 0.3)
     applies = {n: period.applies_to(Annotation.from_frames(np.zeros(n, int), WITH_BACKGROUND, 1.0)) for n in (100, 101, 165, 166)}

@@ -46,12 +46,15 @@ class ObservationPeriod:
         Recordings that were labeled for this time.
     remainder : float
         Share of the recordings' time that comes after it.
+    delay : float
+        Seconds by which the labels begin after the predicted behavior, where that is known.
     """
 
     seconds: float
     longest_seconds: float
     n_recordings: int
     remainder: float
+    delay: float = 0.0
 
     @classmethod
     def fit(cls, annotations: Iterable[Annotation]) -> Self | None:
@@ -80,10 +83,10 @@ class ObservationPeriod:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Create one from the result of `dataclasses.asdict` after a round trip through JSON."""
-        seconds, longest = float(values["seconds"]), float(values["longest_seconds"])
-        if not (np.isfinite([seconds, longest]).all() and 0 < seconds <= longest):
+        seconds, longest, delay = (float(values[name]) for name in ("seconds", "longest_seconds", "delay"))
+        if not (np.isfinite([seconds, longest, delay]).all() and 0 < seconds <= longest):
             raise ValueError(f"an observation period of {seconds} s in recordings of {longest} s is not possible")
-        return cls(seconds, longest, int(values["n_recordings"]), float(values["remainder"]))
+        return cls(seconds, longest, int(values["n_recordings"]), float(values["remainder"]), delay)
 
     @property
     def description(self) -> str:
@@ -109,14 +112,33 @@ class ObservationPeriod:
     def find(self, annotation: Annotation) -> Intervals:
         """Return the observation period of a predicted annotation, as one interval of frames.
 
-        It begins at the frame that best separates the frames without a bout before it from the frames with a bout after it.
+        It begins at the frame that best separates the frames without a bout before it from the frames with a bout after it, plus the
+        delay.
         """
         length = min(round(self.seconds * annotation.rate), annotation.n_frames)
         is_bout = _is_labeled(annotation)
         occupied = iv.to_mask(iv.union(Intervals(annotation.start[is_bout], annotation.stop[is_bout])), annotation.n_frames)
         balance = np.concatenate([[0], np.cumsum(np.where(occupied, -1, 1))])
-        start = int(balance[: annotation.n_frames - length + 1].argmax())
+        latest = annotation.n_frames - length
+        start = int(balance[: latest + 1].argmax()) + round(self.delay * annotation.rate)
+        start = min(max(start, 0), latest)
         return iv.intervals([start], [start + length])
+
+    def with_delay(self, pairs: Iterable[tuple[Annotation, Annotation]]) -> Self:
+        """Return a copy with the median delay of labels in recordings of such length.
+
+        Parameters
+        ----------
+        pairs : iterable of (Annotation, Annotation)
+            The prediction of a recording by a model that was not fitted to it, and its labels.
+        """
+        delays = []
+        for predicted, truth in pairs:
+            is_bout = _is_labeled(truth)
+            if is_bout.any() and self.applies_to(predicted):
+                begin = int(replace(self, delay=0.0).find(predicted).start[0])
+                delays.append((int(truth.start[is_bout].min()) - begin) / truth.rate)
+        return replace(self, delay=float(np.median(delays))) if delays else self
 
     def limit(self, annotation: Annotation) -> Annotation:
         """Remove predicted bouts outside of the observation period; the background takes their place."""

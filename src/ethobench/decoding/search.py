@@ -26,7 +26,15 @@ SUITE = "ethobench"
 BALANCED = "balanced"
 SMOOTHING_WINDOWS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)  # in typical bout durations
 EMISSION_WEIGHTS = (1.0, 0.3, 0.1, 0.03)
-SEGMENT_REWARDS = ((0.15, 0.25), (0.15, 0.5), (0.25, 0.5), (0.25, 1.0), (0.4, 1.0), (0.4, 2.0))  # (`min_score`, `frame_reward`)
+SEGMENT_REWARDS = (
+    (0.1, 0.25),
+    (0.15, 0.25),
+    (0.15, 0.5),
+    (0.25, 0.5),
+    (0.25, 1.0),
+    (0.4, 1.0),
+    (0.4, 2.0),
+)  # (`min_score`, `frame_reward`)
 MAX_STAGES = 4  # more stages cost time and improve little
 DURATION_QUANTILES = (0.02, 0.05, 0.1)  # of the true durations, as minimum durations of bouts and gaps
 EARLY_STOPPING_LOSS = 0.005  # a series of configurations ends at one that is worse than its best by this much

@@ -196,6 +196,9 @@ class Auto(SignalModel):
         limit = _without_scoring(deadline).before(refit_seconds)
         with progress_range(COMPARED_PROGRESS, COMPARED_PROGRESS + DECODING_PROGRESS):
             self.decoder, trials = fit_decoder_on_subsample(calibrated, truths, self.params.metric, groups, priors, limit)
+        if self.observation_period is not None:
+            pairs = ((self.decoder.apply(calibrated[name]).annotation, truth) for name, truth in truths.items())
+            self.observation_period = self.observation_period.with_delay(pairs)
         conditions = {name: self.condition_of(comparison.data[name]) for name in truths}
         if self.role_inputs is not None and not self.exclusive and len({*conditions.values()}) > 1:
             labeled = label_predictions(calibrated, truths, conditions, self.decoder)
