@@ -40,6 +40,7 @@ import ethobench as eb
 from ethobench.analysis import permutation
 from ethobench.analysis.permutation import compare_adjusted, compare_independent, compare_repeated
 from ethobench.analysis.prediction_powered import Estimate, IndependentGroups, RepeatedMeasures, ratio_interval
+from ethobench.core.observation_period import ObservationPeriod
 
 RESULTS = Path(__file__).parent / "results"
 STUDIES = 1_000
@@ -376,15 +377,25 @@ def _commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
+def observed_time(recording: eb.Recording, period: ObservationPeriod) -> eb.Recording:
+    """Return the labels of a recording in its observation period."""
+    labels = recording.annotation()
+    start = int(labels.start[labels.behavior != labels.ethogram.background].min())
+    stop = start + round(period.seconds * labels.rate)
+    return eb.Recording(recording.id, individual=recording.individual, annotations={"expert": labels.crop(start, stop)})
+
+
 def rats() -> list[str]:
-    """Compare the thirds of recordings of rats within recordings."""
+    """Compare the thirds of the observation periods of rats within recordings."""
     data = eb.load_dataset(Path(os.environ["ETHOBENCH_DATA"]) / "rats")
-    result = eb.compare_groups(data, "bin", bin="thirds", measures=("share", "rate_per_min"))
+    period = ObservationPeriod.fit(recording.annotation() for recording in data)
+    observed = [observed_time(recording, period) for recording in data]
+    result = eb.compare_groups(observed, "bin", bin="thirds", measures=("share", "rate_per_min"))
     lines = [
-        "## Rats: behavior by thirds of the recording", "",
-        "Command: `ethobench compare $ETHOBENCH_DATA/rats --groups bin --bin thirds --measure share,rate_per_min`. "
-        f"{result['n']['bin 1']['individuals']} recordings, each of which the manifest counts as an individual; {result['design']}: thirds "
-        "are compared within recordings. Corrected over behaviors and pairs (Holm).", "",
+        "## Rats: behavior by thirds of the observation period", "",
+        f"{result['n']['bin 1']['individuals']} recordings, each of which the manifest counts as an individual, cropped to the "
+        f"{period.seconds:g} s from the first bout for which they are labeled; {result['design']}: thirds are compared within recordings. "
+        "Corrected over behaviors and pairs (Holm).", "",
         "| measure | behavior | third 1 | third 2 | third 3 | 3 - 1 (95 %) | g | p of 3 - 1 | p of all thirds |",
         "|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Zones and budgets on simulated points and real recordings: agreement with brute force, jitter at a border, rats, seals.
+"""Zones and budgets on simulated points and real recordings: agreement with brute force, jitter at a border, seals.
 
 Run it from the root of a checkout, with recordings under ``$ETHOBENCH_DATA``::
 
@@ -14,8 +14,6 @@ import numpy as np
 import shapely
 
 import ethobench as eb
-from ethobench.analysis.budgets import mean_budgets
-from ethobench.datasets.fetch import data_folder
 
 N_POINTS = 1_000_000
 
@@ -99,23 +97,6 @@ def jitter():
     print()
 
 
-def rats():
-    """Print aggression by thirds of the recordings."""
-    data = eb.load_dataset(data_folder() / "rats")
-    table = eb.budgets(data, by="individual", bin="thirds")
-    chosen = table[table["behavior"] == "aggression"]
-    print(f"## Rats: aggression by thirds of the recording ({chosen['individual'].nunique()} individuals)\n")
-    print("`ethobench budget rats/ --bin thirds`: means over individuals.\n")
-    print("| third | % of time | SD between individuals | bouts per minute | coverage % |")
-    print("|---|---|---|---|---|")
-    means = mean_budgets(chosen.assign(all="all"), "all")
-    for row in means.itertuples():
-        print(
-            f"| {int(row.bin) + 1} | {100 * row.share:.2f} | {100 * row.share_sd:.2f} | {row.rate_per_min:.3f} | {100 * row.coverage:.1f} |"
-        )
-    print()
-
-
 def seals():
     """Print the budgets of each seal."""
     data = eb.load_dataset("bebe/ladds_seals")
@@ -136,5 +117,4 @@ if __name__ == "__main__":
     print("# Zones and time budgets\n\nProduced by `python benchmarks/zones.py`.\n")
     geometry()
     jitter()
-    rats()
     seals()
