@@ -5,8 +5,9 @@
     python benchmarks/auto.py --compare before.csv after.csv
 
 The first form appends rows of each test individual. `--setting reduced` trains on the fold before the tested one, as in BEBE,
-and a number trains on so many recordings. `--compare` prints paired differences with intervals over individuals. To measure an earlier
-commit, run the script with that commit's package on the path; without `--cache` each recording's features are computed in each run.
+and a number trains on so many recordings. `--model rf --decode balanced` measures another model. `--compare` prints paired differences
+with intervals over individuals. To measure an earlier commit, run the script with that commit's package on the path; without `--cache`
+each recording's features are computed in each run.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def measure(args: argparse.Namespace) -> pd.DataFrame:
     test = [recording for recording in data if data.folds[recording.id] == args.fold]
     for recording in (*train, *test):
         len(recording.signals if recording.signals is not None else ())  # read before the clock starts
-    start, model = time.process_time(), eb.create_model("auto", seed=args.fold)
+    start, model = time.process_time(), eb.create_model(args.model, seed=args.fold, decode=args.decode)
     with feature_cache(args.cache) if args.cache else nullcontext():
         model.fit(train)
     fit_seconds, start = time.process_time() - start, time.process_time()
@@ -89,7 +90,7 @@ def measure(args: argparse.Namespace) -> pd.DataFrame:
     }
     print(f"{args.dataset}, fold {args.fold}, {args.setting}: {len(train)} recordings")
     print("  ".join(f"{name} {value:.4g}" for name, value in pooled.items()))
-    print(model.fit_report["candidates"], model.fit_report["notes"], model.fit_report.get("calibration_error"))
+    print(*(model.fit_report.get(name) for name in ("candidates", "notes", "calibration_error")))
     rows = [("all", name, value) for name, value in pooled.items()]
     for individual in dict.fromkeys(individuals.values()):
         names = [name for name in predicted if individuals[name] == individual]
@@ -119,6 +120,8 @@ def main() -> None:
     parser.add_argument("dataset", nargs="?")
     parser.add_argument("--fold", type=int, default=0)
     parser.add_argument("--setting", default="full")
+    parser.add_argument("--model", default="auto")
+    parser.add_argument("--decode", default="")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--compare", nargs=2, type=Path)
