@@ -55,6 +55,19 @@ def _commands_built_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _workers_import_once() -> Iterator[None]:
+    """Let the server that worker processes of all tests are forked from import what most of them need, whichever test starts it."""
+    from multiprocessing import forkserver
+
+    set_preload = forkserver.set_forkserver_preload
+    libraries = ["ethobench.app.server", "ethobench.runs.prediction_worker", "ethobench.formats.tidy", "scipy.signal", "pyarrow.parquet"]
+    libraries += ["ethobench.models.frame_classifiers", "ethobench.models.skops_files"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forkserver, "set_forkserver_preload", lambda modules: set_preload([*modules, *libraries]))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _doctest_names(request: pytest.FixtureRequest) -> None:
     """Give examples in docstrings a folder to write to and an annotation to write."""

@@ -26,7 +26,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -43,16 +43,16 @@ from ethobench.benchmarks import fold_plan, results_table
 from ethobench.core.errors import ReadWarning
 from ethobench.core.files import TEMPORARY_PREFIX
 from ethobench.runs import Engine, JobPlan, Store
+from ethobench.runs.worker import LIBRARIES
 
 PROCESSES = get_context("forkserver")  # so that a killed process is replaced at once, without importing everything again
-PROCESSES.set_forkserver_preload(["ethobench.app.server", "ethobench.benchmarks", "sklearn.ensemble", "pyarrow.parquet"])
+PROCESSES.set_forkserver_preload(["ethobench.app.server", "ethobench.benchmarks", *LIBRARIES, "sklearn.ensemble"])
 PATIENCE = 300.0  # seconds for a viewer to open and write; on a busy machine this takes long
 N_FRAMES = 100_000
 RECORDINGS = ("m1", "m2", "m3")
 CHANGES_PER_CORRECTION = 150
 DATA_OPTIONS = {"individuals": 4, "seconds": 20.0, "folds": 4}
-MODELS = ("chance", "rf", "dt")
-REPEATS = 4
+SEEDS = {"chance": 4, "rf": 4, "dt": 4}  # of each model
 
 
 @dataclass
@@ -294,24 +294,24 @@ def _check_corrections(lab: Path, sessions: Sequence[ViewerSession], summary: Su
     summary.expect({who for _, who in keys} <= annotators, "the dataset does not show all corrections")
 
 
-def kill_runs(folder: Path, kills: int, seed: int, repeats: int = REPEATS) -> Summary:
-    """Kill one of two runs of one store again and again, with a new store whenever all jobs are done; jobs are done for each repeat."""
+def kill_runs(folder: Path, kills: int, seed: int, seeds: Mapping[str, int] = SEEDS) -> Summary:
+    """Kill one of two runs of one store again and again, with a new store whenever all jobs are done: those of each model and seed."""
     chance, summary, began = random.Random(seed), Summary(), time.monotonic()  # noqa: S311 - not a secret
     undisturbed = Store(folder / "undisturbed")
-    _run_jobs(undisturbed.root, None, repeats)
+    _run_jobs(undisturbed.root, None, seeds)
     while summary.kills < kills and not summary.problems:
         summary.counts["stores"] += 1
         root = folder / f"store{summary.counts['stores']}"
-        _kill_runs_of_store(root, kills, chance, summary, repeats)
-        _run_jobs(root, None, repeats)  # finds everything done, and cleans up
+        _kill_runs_of_store(root, kills, chance, summary, seeds)
+        _run_jobs(root, None, seeds)  # finds everything done, and cleans up
         _check_store(root, undisturbed, summary)
     summary.seconds = time.monotonic() - began
     return summary
 
 
-def _kill_runs_of_store(root: Path, kills: int, chance: random.Random, summary: Summary, repeats: int) -> None:
+def _kill_runs_of_store(root: Path, kills: int, chance: random.Random, summary: Summary, seeds: Mapping[str, int]) -> None:
     Store(root)
-    runs = [_start_run(root, repeats) for _ in range(2)]
+    runs = [_start_run(root, seeds) for _ in range(2)]
     while any(run.exitcode is None for run in runs):
         number = chance.randrange(2)
         run = runs[number]
@@ -326,7 +326,7 @@ def _kill_runs_of_store(root: Path, kills: int, chance: random.Random, summary: 
             run.join()
             summary.kills += run.exitcode == -signal.SIGKILL
             summary.counts["kills in the middle of a job"] += _has_lease(root, run.pid)
-            runs[number] = _start_run(root, repeats)
+            runs[number] = _start_run(root, seeds)
     summary.expect({run.exitcode for run in runs} == {0}, f"runs ended with {[run.exitcode for run in runs]}")
 
 
@@ -339,13 +339,13 @@ def _has_lease(root: Path, pid: int) -> bool:
     return False
 
 
-def _start_run(root: Path, repeats: int) -> Any:
-    process = PROCESSES.Process(target=_run_jobs, args=(root, root.with_suffix(".stored"), repeats))
+def _start_run(root: Path, seeds: Mapping[str, int]) -> Any:
+    process = PROCESSES.Process(target=_run_jobs, args=(root, root.with_suffix(".stored"), seeds))
     process.start()
     return process
 
 
-def _run_jobs(root: Path, record: Path | None, repeats: int) -> None:
+def _run_jobs(root: Path, record: Path | None, seeds: Mapping[str, int]) -> None:
     """Run all jobs, as `ethobench run` does, and record which of them this process computed to the end."""
     if record is not None:
         finish = Store.finish
@@ -357,15 +357,15 @@ def _run_jobs(root: Path, record: Path | None, repeats: int) -> None:
             return is_stored
 
         Store.finish = finish_and_record  # type: ignore[method-assign]
-    outcome = Engine(Store(root), lambda: ThreadPoolExecutor(1), 1).run(_plans(repeats))
+    outcome = Engine(Store(root), lambda: ThreadPoolExecutor(1), 1).run(_plans(seeds))
     if outcome.failed or outcome.failed_plans:
         sys.exit(f"jobs failed: {outcome.failed} {outcome.failed_plans}")
 
 
-def _plans(repeats: int) -> Iterator[JobPlan]:
+def _plans(seeds: Mapping[str, int]) -> Iterator[JobPlan]:
     data = load_dataset("synthetic/tag", **DATA_OPTIONS)
-    for seed in range(repeats):
-        for model in MODELS:
+    for model, n_seeds in seeds.items():
+        for seed in range(n_seeds):
             params = {"trees": 5} if model == "rf" else {}
             yield fold_plan("synthetic", data, model, dataset="synthetic/tag", options=DATA_OPTIONS, params=params, seed=seed)
 

@@ -25,7 +25,7 @@ def test_a_viewer_killed_while_renaming_leaves_one_name(tmp_path):
 
 
 def test_killed_runs_lose_and_double_nothing(tmp_path):
-    summary = kill_runs(tmp_path, kills=2, seed=0, repeats=1)
+    summary = kill_runs(tmp_path, kills=2, seed=0, seeds={"chance": 1, "rf": 2})
     assert summary.problems == []
     assert summary.kills == 2
     assert summary.counts["jobs stored"] > 0

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from dataclasses import fields
+from importlib.util import find_spec
 
 import pytest
 from typer.testing import CliRunner
 
 from ethobench.benchmarks import benchmarks
 from ethobench.cli import app
+from ethobench.runs import worker
 from tests.cli.running import ethobench
 
 
@@ -26,7 +28,7 @@ def finished(store) -> int:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_a_killed_run_is_resumed_and_runs_only_missing_jobs(tmp_path):
     store, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
-    arguments = ("run", "synthetic", "--datasets", "tag", "--models", "chance,rf", "--workers", "2")
+    arguments = ("run", "synthetic", "--datasets", "tag", "--models", "chance,rf", "--param", "rf.trees=20", "--workers", "2")
     command = [sys.executable, "-c", "from ethobench.cli import main; main()", *arguments, "--store", str(store)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as run:
         deadline = time.monotonic() + 120
@@ -50,7 +52,8 @@ def test_a_killed_run_is_resumed_and_runs_only_missing_jobs(tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="this system cannot send SIGINT to a process group")
 def test_ctrl_c_stops_cleanly(tmp_path):
     store = tmp_path / "s"
-    arguments = ("run", "synthetic", "--datasets", "tag", "--models", "chance,rf", "--workers", "2", "--store", str(store))
+    arguments = ("run", "synthetic", "--datasets", "tag", "--models", "chance,rf", "--param", "rf.trees=20", "--workers", "2")
+    arguments += ("--store", str(store))
     restore_handler = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a process started in the background ignores SIGINT
     )
@@ -108,6 +111,19 @@ def test_single_folds_and_the_others_later(tmp_path):
     assert refused.returncode == 1
     assert "none of the folds 7 is tested; folds of this benchmark: 0, 1, 2, 3" in refused.stderr
     assert ethobench("run", "calms21", "--folds", "1", "--store", tmp_path / "s").returncode == 2
+
+
+@pytest.mark.slow
+def test_workers_import_the_models_of_unfinished_jobs_once(tmp_path, monkeypatch):
+    preloaded = []
+    monkeypatch.setattr(worker, "preload_workers", preloaded.append)
+    arguments = ("run", "synthetic", "--datasets", "tag", "--models", "chance", "--store", tmp_path / "s")
+    for _ in range(2):
+        assert ethobench(*arguments).returncode == 0
+    ((*common, model),) = preloaded  # the second command has no jobs to run
+    assert model == "ethobench.models.chance"
+    assert "ethobench.runs.worker" in common
+    assert all(find_spec(name) for name in common)
 
 
 @pytest.mark.parametrize(

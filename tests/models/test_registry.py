@@ -34,4 +34,4 @@ def test_modules_of_a_saved_model(tmp_path):
     for content in ("", "[]", '{"model": "os"}', '{"model": ["dt"]}'):  # nothing but a module of a model is imported
         (tmp_path / "model" / "model.json").write_text(content, encoding="utf-8")
         assert registry.modules_of_saved_model(tmp_path / "model") == []
-    assert {*registry.LIBRARIES} <= {*registry.MODULES.values()}
+    assert {*registry.TRAINING_LIBRARIES} <= {*registry.MODULES.values()}

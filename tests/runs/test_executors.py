@@ -20,11 +20,11 @@ from tests.runs.test_engine_faults import done_in_logs
 
 from ethobench.benchmarks import results_table
 from ethobench.core.errors import EthobenchError
-from ethobench.runs import Store
+from ethobench.runs import Store, executors
 from ethobench.runs.executors import ClusterNodes, cluster_security, dask_pool, make_cluster, preload_workers, process_pool
 
 pytestmark = pytest.mark.slow
-RUN = [sys.executable, "-m", "ethobench", "run", "synthetic", "--datasets", "tag", "--models", "chance,rf"]
+RUN = [sys.executable, "-m", "ethobench", "run", "synthetic", "--datasets", "tag", "--models", "chance,rf", "--param", "rf.trees=20"]
 QUIET = {**os.environ, "DASK_DISTRIBUTED__ADMIN__LOG_LENGTH": "0"}
 
 
@@ -108,7 +108,8 @@ def test_a_worker_of_a_cluster_is_lost_in_the_middle_of_a_job(tmp_path, cluster)
     assert results_table(Store(store)) == results_table(Store(tmp_path / "t"))
 
 
-def test_a_missing_scheduler_is_an_error():
+def test_a_missing_scheduler_is_an_error(monkeypatch):
+    monkeypatch.setattr(executors, "CONNECT_TIMEOUT", "0.5s")
     with pytest.raises(EthobenchError, match=r"no Dask scheduler responds at tcp://127\.0\.0\.1:9"), dask_pool("tcp://127.0.0.1:9"):
         pass
 
@@ -209,11 +210,12 @@ def test_slurm_from_submission_to_results(tmp_path):
     for tool in tools.iterdir():
         tool.chmod(tool.stat().st_mode | stat.S_IEXEC)
     settings = {**QUIET, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "LOG": str(tmp_path / "batch.log")}
-    command = [*RUN, "--store", str(tmp_path / "s"), "--cluster", "slurm", "--queue", "short", "--nodes", "2", "--memory", "2GB"]
+    command = [*RUN[:-3], "chance", "--store", str(tmp_path / "s"), "--cluster", "slurm"]
+    command += ["--queue", "short", "--nodes", "2", "--memory", "2GB"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=settings, cwd=tmp_path)
     log = (tmp_path / "batch.log").read_text(encoding="utf-8")
     assert ended.returncode == 0, ended.stdout + ended.stderr + log
-    assert "8 jobs done" in ended.stdout
+    assert "4 jobs done" in ended.stdout
     assert re.search(r"Start worker at: +'?tls://", log)
     assert list((tmp_path / "s" / "certificates").iterdir()) == []
     pids = {json.loads(p.read_text(encoding="utf-8"))["pid"] for p in (tmp_path / "s" / "jobs").glob("*/*/timing.json")}

@@ -97,7 +97,7 @@ def run_benchmark(benchmark: Benchmark, options: RunOptions) -> None:
     from ethobench.cli.progress import show_run_progress
     from ethobench.runs import Engine, Store, WorkerOptions
     from ethobench.runs.executors import CERTIFICATES
-    from ethobench.runs.worker import KEEPABLE
+    from ethobench.runs.worker import KEEPABLE, preload_for_training
 
     keep = tuple(_split(options.keep))
     if wrong := [name for name in keep if name not in KEEPABLE]:
@@ -107,6 +107,9 @@ def run_benchmark(benchmark: Benchmark, options: RunOptions) -> None:
     jobs, plans = peek_all(plans)
     if expected := estimate_time(jobs, store).describe(options.n_workers):
         echo(expected)
+    unfinished = {job.model for job in jobs if not store.has(job.key)}
+    if unfinished and not (options.scheduler or options.cluster):
+        preload_for_training(sorted(unfinished))
     worker_options = WorkerOptions(keep=keep, data=os.environ.get("ETHOBENCH_DATA", ""))
     try:
         with options.pool(options.workers, store.root / CERTIFICATES) as pool, show_run_progress() as report:

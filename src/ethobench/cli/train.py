@@ -298,7 +298,9 @@ def _cross_validate(
     from ethobench.features.cache import cache_folder
     from ethobench.runs import Engine, Store, WorkerOptions
     from ethobench.runs.executors import local_pool
+    from ethobench.runs.worker import preload_for_training
 
+    preload_for_training([model.name])
     store = Store(folder)
     plan = study_plan(dataset, model.name, data=data, **shared)
     limited = limit_cross_validation(model, next(plan), data, progress.deadline, workers=workers, finished={*store.finished()})

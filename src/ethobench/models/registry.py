@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,6 +50,9 @@ LIBRARIES = {
     "ethobench.models.tcn": ("torch",),
 }
 """What the modules of models import when they load a saved model, and what takes long to import."""
+
+TRAINING_LIBRARIES = {**LIBRARIES, "ethobench.models.auto": ("lightgbm",), "ethobench.models.frame_classifiers": ("sklearn.ensemble",)}
+"""What the modules of models import when they are trained, and what takes long to import."""
 
 models: Registry[type[Model]] = Registry("model", MODULES, classes=True)
 register_model = models.register
@@ -113,3 +116,20 @@ def modules_of_saved_model(folder: Path) -> list[str]:
         with suppress(OSError, FormatError, AttributeError):
             modules.append(MODULES.get(str(read_json(path).get("model")), ""))
     return [name for module in dict.fromkeys(filter(None, modules)) for name in (module, *LIBRARIES.get(module, ()))]
+
+
+def modules_for_training(names: Iterable[str]) -> list[str]:
+    """List the modules that the training of models needs. Nothing is imported.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of models; those of other distributions are skipped.
+
+    Examples
+    --------
+    >>> modules_for_training(["chance", "rf", "svm"])
+    ['ethobench.models.chance', 'ethobench.models.frame_classifiers', 'sklearn.ensemble']
+    """
+    modules = dict.fromkeys(MODULES[name] for name in names if name in MODULES)
+    return [name for module in modules for name in (module, *TRAINING_LIBRARIES.get(module, ()))]

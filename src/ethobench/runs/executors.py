@@ -26,6 +26,9 @@ CERTIFICATES = "certificates"
 CERTIFICATE_SECONDS = 60 * 24 * 3600.0
 """Age beyond which the cluster of a run on another machine has certainly ended."""
 
+CONNECT_TIMEOUT = "10s"
+"""How long a running scheduler may take to respond."""
+
 QUIET_DASK = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
@@ -186,7 +189,7 @@ def dask_pool(address: str) -> Iterator[WorkerPool]:
     """
     distributed = _distributed()
     try:
-        client = distributed.Client(address, timeout="10s", set_as_default=False)
+        client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise EthobenchError(f"no Dask scheduler responds at {address} ({error}); start one with: dask scheduler") from None
     with client:

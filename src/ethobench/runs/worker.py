@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,6 +23,7 @@ from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.core.files import write_text
 from ethobench.core.progress import progress_listener, progress_range, report_progress
 from ethobench.features.cache import feature_cache
+from ethobench.runs.executors import preload_workers
 from ethobench.runs.leases import LEASE_SECONDS, Leases, StoreError
 from ethobench.runs.plan import Job
 from ethobench.runs.store import Store
@@ -36,6 +37,9 @@ KEEPABLE = ("probabilities", "model")
 MAX_CRASHES = 3
 FITTING_SHARE = 0.78
 """Share of a job's time for fitting; the rest is for prediction and scoring."""
+
+LIBRARIES = ("ethobench.models", "ethobench.metrics.suites.ethobench", "ethobench.formats.tidy", "scipy.signal", "pyarrow.parquet")
+"""What nearly every job imports, beside the module of its model."""
 
 
 class WorkerCrashError(EthobenchError):
@@ -69,6 +73,19 @@ class WorkerOptions:
     deadlines: Mapping[str, float] = field(default_factory=dict)
     features: str = ""
     prepare_until: float = 0.0
+
+
+def preload_for_training(models: Iterable[str]) -> None:
+    """Start to import what workers of this machine need to run jobs, once for all workers, while this process does something else.
+
+    Parameters
+    ----------
+    models : iterable of str
+        Names of the models of the jobs.
+    """
+    from ethobench.models.registry import modules_for_training
+
+    preload_workers([__name__, *LIBRARIES, *modules_for_training(models)])
 
 
 def run_job(values: Mapping[str, Any], root: str, options: WorkerOptions | None = None) -> tuple[str, str]:
