@@ -205,8 +205,9 @@ def _imports(module: str) -> set[str]:
 def _direct_imports(module: str) -> frozenset[str]:
     spec = find_spec(module)
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else "")
-    plainly = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    return frozenset(plainly | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module})
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    plainly = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+    return frozenset(plainly | {node.module for node in imports if isinstance(node, ast.ImportFrom) and node.module})
 
 
 def _distribution(module: str) -> str:

@@ -132,7 +132,7 @@ def test_with_a_deadline_segment_scoring_is_tried_early():
     assert {trial.config for trial in unlimited if trial.config.min_score} == {trial.config for trial in trials if trial.config.min_score}
 
 
-def draw_rare(seed, n=6000):
+def draw_rare(seed, n=4500):
     """Draw probabilities of a common behavior with long bouts, and of a rare one with short bouts that are predicted well."""
     random = np.random.default_rng(seed)
     codes = np.repeat(random.permutation(np.arange(n // 150) % 2) * 2, 150)  # "a" or "other", for five seconds each

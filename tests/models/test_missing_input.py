@@ -46,6 +46,12 @@ def data(request) -> Dataset:
     return eb.load_dataset(f"synthetic/{request.param}", individuals=4, seconds=60, folds=4)
 
 
+@pytest.fixture(scope="module")
+def tree(data):
+    """A decision tree trained on three of the four animals."""
+    return eb.create_model("dt").fit(data.select(fold=[0, 1, 2]))
+
+
 @pytest.fixture(
     params=[each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in models.names() if each not in NO_SIGNALS]
 )
@@ -75,23 +81,21 @@ def test_a_gap_is_unobserved_and_other_frames_are_unchanged(name, data, tmp_path
 
 
 @pytest.mark.slow
-def test_short_gaps_are_predicted(data):
-    model = eb.create_model("dt").fit(data.select(fold=[0, 1, 2]))
+def test_short_gaps_are_predicted(data, tree):
     recording = data.select(fold=3).recordings[0]
     frames = int(BRIDGED_SECONDS[0] * recording.rate)
-    assert model.predict(blanked(recording, slice(400, 400 + frames))).predictable.all()
-    assert (~model.predict(blanked(recording, slice(400, 401 + frames))).predictable).sum() == frames + 1
+    assert tree.predict(blanked(recording, slice(400, 400 + frames))).predictable.all()
+    assert (~tree.predict(blanked(recording, slice(400, 401 + frames))).predictable).sum() == frames + 1
 
 
 @pytest.mark.slow
-def test_budgets_and_scores_exclude_the_gap(data):
-    model = eb.create_model("dt").fit(data.select(fold=[0, 1, 2]))
+def test_budgets_and_scores_exclude_the_gap(data, tree):
     recording = data.select(fold=3).recordings[0]
-    prediction = model.predict(blanked(recording, GAP))
+    prediction = tree.predict(blanked(recording, GAP))
     scores = eb.score(prediction, recording.annotation())
     n_frames = recording.n_frames
     assert scores.coverage == pytest.approx((n_frames - 300) / n_frames)
-    intact = model.predict(recording).annotation
+    intact = tree.predict(recording).annotation
     cut = intact.mark_unobserved(iv.intervals([GAP.start], [GAP.stop]))
     for behavior in data.ethogram.names:
         seconds = [iv.total(iv.union(a.spans(behavior))) / recording.rate for a in (cut, prediction.annotation)]
@@ -99,12 +103,11 @@ def test_budgets_and_scores_exclude_the_gap(data):
 
 
 @pytest.mark.slow
-def test_another_rate_keeps_the_gap(data):
-    model = eb.create_model("dt").fit(data.select(fold=[0, 1, 2]))
+def test_another_rate_keeps_the_gap(data, tree):
     recording = blanked(data.select(fold=3).recordings[0], GAP)
     half = dataclasses.replace(recording.signals[::2], rate=recording.rate / 2)
     with pytest.warns(UserWarning, match="resampled"):
-        prediction = model.predict(recording.copy(signals=half, rate=recording.rate / 2, n_frames=len(half), annotations={}))
+        prediction = tree.predict(recording.copy(signals=half, rate=recording.rate / 2, n_frames=len(half), annotations={}))
     missing = np.flatnonzero(~prediction.predictable)
     assert abs(missing[0] - GAP.start // 2) <= 1
     assert abs(missing[-1] + 1 - GAP.stop // 2) <= 1
@@ -142,7 +145,7 @@ def test_an_animal_that_was_missing_in_training_may_be_missing():
 @pytest.mark.slow
 def test_directed_predictions_exclude_only_the_pairs_of_the_missing_animal():
     data = eb.load_dataset("synthetic/trio", individuals=2, seconds=60)
-    model = eb.create_model("dt").fit(data)
+    model = eb.create_model("rf", trees=5).fit(data)
     recording = blanked(data.recordings[0], GAP, animals=slice(2, 3))
     names = recording.signals.individuals
     prediction = model.predict(recording)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cli.running import ethobench
 from tests.runs.test_engine_faults import done_in_logs
 from tests.runs.test_executors import lease_holders
 
@@ -268,8 +269,8 @@ def expected(undisturbed: dict[str, bytes], out: Path) -> dict[str, bytes]:
 def test_a_stopped_command_is_resumed(lab, many, undisturbed, tmp_path, stop):
     out = tmp_path / "p"
     restore_handler = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored by processes in the background
-    call = [sys.executable, "-c", f"{restore_handler}; from ethobench.cli import main; main()"]
-    call += ["predict", str(lab / "model"), str(many), "--out", str(out), "--workers", "2"]
+    arguments = ["predict", str(lab / "model"), str(many), "--out", str(out), "--workers", "2"]
+    call = [sys.executable, "-c", f"{restore_handler}; from ethobench.cli import main; main()", *arguments]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             if line.startswith("7 of 60: "):
@@ -285,7 +286,7 @@ def test_a_stopped_command_is_resumed(lab, many, undisturbed, tmp_path, stop):
     finished = contents(out)
     assert 7 <= len(finished) < 60
     assert finished.items() <= expected(undisturbed, out).items()
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    done = ethobench(*arguments)
     assert done.returncode == 0, done.stderr
     assert f"{60 - len(finished)} recordings predicted, {len(finished)} finished before, 0 failed" in done.stdout
     assert contents(out) == expected(undisturbed, out)
