@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("--test", type=int, default=6, help="Individuals that are held out.")
     parser.add_argument("--train", type=int, default=100, help="Individuals to pre-train on, at most.")
     parser.add_argument("--pretrain-epochs", type=int, default=20)
+    parser.add_argument("--only", default="", help="Only the models whose label contains this, such as 'pre-trained'.")
     parser.add_argument("--updates", type=int, default=100, help="Updates of each network after pre-training.")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -115,6 +116,8 @@ def main() -> None:
                 else:
                     candidates = tag_models(encoder, epochs_of(arguments.updates, train, 300 * 8, 30.0))
                 for title, (name, params) in candidates.items():
+                    if arguments.only not in title:
+                        continue
                     scores = evaluate(name, params, train, test, seed)
                     row = {"dataset": label, "seed": seed, "animals": count, "model": title}
                     row |= {key: round(value, 4) for key, value in scores.items()}

@@ -50,19 +50,22 @@ def test_harnet_uses_an_encoder_that_was_pretrained_without_labels(tag, tmp_path
 
 
 @pytest.mark.slow
-def test_the_arrow_of_time_can_be_learned(tmp_path):
-    """Decaying shocks show the direction of time, whatever the orientation of the tag."""
+@pytest.mark.parametrize(("rotated", "gravity", "size"), [(True, 0.0, 1.0), (False, 1.0, 0.3)])
+def test_the_arrow_of_time_can_be_learned(rotated, gravity, size, tmp_path):
+    """Decaying shocks show the direction of time: whatever the orientation of the tag, or beside gravity that is much stronger."""
     generator = np.random.default_rng(0)
     base = make_dataset("tag", individuals=5, seconds=150, rate=30.0)
     recordings = []
     for recording in base:
         n = recording.n_frames
         shocks = np.exp(-6 * (np.cumsum(generator.uniform(0.03, 0.05, n)) % 1.0))
-        vector = generator.normal(size=3)
-        values = shocks[:, None] * vector / np.linalg.norm(vector) + generator.normal(0, 0.02, (n, 3))
+        vector = generator.normal(size=3) if rotated else np.ones(3)
+        values = size * shocks[:, None] * vector / np.linalg.norm(vector) + generator.normal(0, 0.02, (n, 3)) + [0, 0, gravity]
         recordings.append(recording.copy(signals=Signals(values, ("AccX", "AccY", "AccZ"), 30.0), annotations={}))
     data = Dataset(tuple(recordings), base.ethogram)
-    card = pretrain(data, tmp_path / "e", config="harnet5", tasks=["arrow"], epochs=7, subjects=1, per_subject=15, patience=7, updates=4)
+    batches = {"subjects": 1, "per_subject": 15, "updates": 4, "rotated": rotated}
+    card = pretrain(data, tmp_path / "e", config="harnet5", tasks=["arrow"], epochs=7, patience=7, **batches)
+    assert card["rotated"] is rotated
     assert card["held_out"]["arrow"]["value"] > 0.85
 
 

@@ -116,6 +116,21 @@ def test_global_random_states_are_not_changed():
     assert np.array_equal(np.random.rand(3), expected[1])  # noqa: NPY002
 
 
+def test_statistics_of_batch_normalization_are_those_of_the_present_weights():
+    """The running means lag behind; recomputed on all batches, they are the means over the data, and the weights are the same."""
+    lagging, recomputed, lines = network(), network(), Lines()
+    train(lagging, lines, loss, SETTINGS)
+    train(recomputed, lines, loss, SETTINGS, statistics_batches=8)
+    first, normalization = recomputed[0], recomputed[1]
+    expected = first(torch.from_numpy(lines.x)).detach().mean(dim=0)
+    assert normalization.running_mean.numpy() == pytest.approx(expected.numpy(), abs=1e-5)
+    assert lagging[1].running_mean.numpy() != pytest.approx(expected.numpy(), abs=1e-3)
+    assert normalization.momentum == 0.1
+    assert not recomputed.training
+    for (name, before), after in zip(lagging.named_parameters(), recomputed.parameters(), strict=True):
+        assert torch.equal(before, after), name
+
+
 def test_parameters_that_require_no_gradient_are_not_changed():
     module = network()
     for parameter in module[0].parameters():

@@ -104,24 +104,30 @@ def test_every_task_is_applied_with_probability_one_half():
 
 
 @pytest.mark.parametrize("task", ACCELERATION_TASKS)
-def test_only_windows_with_the_label_are_transformed(windows, task, monkeypatch):
-    monkeypatch.setattr("ethobench.training.pretexts.rotate", lambda changed, _: changed)
+def test_only_windows_with_the_label_are_transformed(windows, task):
     changed, labels = apply_tasks(windows, (task,), generator(1))
     same = (changed == windows).all(axis=(1, 2))
     assert set(labels[~same, 0]) == {1}
     assert same.sum() - (labels == 0).sum() <= (3 if task == "permutation" else 0)  # segments may keep their order
 
 
-def test_labels_are_in_the_order_of_the_tasks(windows, monkeypatch):
-    monkeypatch.setattr("ethobench.training.pretexts.rotate", lambda changed, _: changed)
+def test_labels_are_in_the_order_of_the_tasks(windows):
     changed, labels = apply_tasks(windows, ("scale", "arrow"), generator(2))
     only_reversed = (labels == [0, 1]).all(axis=1)
     assert only_reversed.any()
     assert np.array_equal(changed[only_reversed], windows[only_reversed][:, ::-1])
 
 
+def test_all_windows_are_rotated_if_asked(windows):
+    changed, labels = apply_tasks(windows, ("arrow",), generator(3), rotated=True)
+    plain, same_labels = apply_tasks(windows, ("arrow",), generator(3))
+    assert np.array_equal(labels, same_labels)
+    assert not np.isclose(changed, plain, atol=0.01).all(axis=(1, 2)).any()
+    assert np.linalg.norm(changed, axis=2) == pytest.approx(np.linalg.norm(plain, axis=2), abs=1e-4)
+
+
 def test_the_same_seed_gives_the_same_transformations(windows):
-    first, again = (apply_tasks(windows, tuple(ACCELERATION_TASKS), generator(9)) for _ in range(2))
+    first, again = (apply_tasks(windows, tuple(ACCELERATION_TASKS), generator(9), rotated=True) for _ in range(2))
     assert np.array_equal(first[0], again[0])
     assert np.array_equal(first[1], again[1])
 

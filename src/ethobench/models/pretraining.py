@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 ENCODER_RATE = 30.0  # Hz
 POSE_INPUTS = ("coordinates", "egocentric")
 OVERLAP = 8  # windows that cover a frame
+STATISTICS_BATCHES = 8  # on which the statistics of batch normalization are recomputed before each validation
 N_SCORED, MIN_BATCH = 512, 16  # held-out windows on which tasks are scored, about
 MAX_SCORED_BATCHES = 32
 BODY_LENGTH_PIXELS = 95.0  # of a mouse in CalMS21; thresholds of the programmed attributes are in its pixels
@@ -62,11 +63,12 @@ def pretrain(
     tasks: Sequence[str] = DEFAULT_ACCELERATION_TASKS,
     rate: float = ENCODER_RATE,
     epochs: int = 200,
-    patience: int = 5,
+    patience: int = 20,
     learning_rate: float = 1e-3,
     subjects: int = 4,
     per_subject: int = 16,
     updates: int = 25,
+    rotated: bool = False,
     seed: int = 0,
     checkpoint: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -96,6 +98,9 @@ def pretrain(
         Maximum number of individuals in a batch, and of windows of each.
     updates : int
         Minimum number of batches in an epoch.
+    rotated : bool
+        Rotate each window at random, so that the encoder does not depend on the orientation of the tag. The direction of gravity then
+        differs from window to window by more than the movements; studies of 6 to 20 animals are too small to learn anything with it.
     seed : int
     checkpoint : path, optional
         File for the state of the training. If it exists, the training is resumed from it.
@@ -115,7 +120,7 @@ def pretrain(
     if config not in ENCODER_FRAMES:
         raise ParameterError(f"`config` must be one of {', '.join(ENCODER_FRAMES)}, got {config!r}")
     _check_tasks(tasks, tuple(ACCELERATION_TASKS))
-    shared = {"tasks": tasks, "subjects": subjects, "per_subject": per_subject}
+    shared = {"tasks": tasks, "subjects": subjects, "per_subject": per_subject, "rotated": rotated}
     batches = [
         _acceleration_batches(recordings, data, ENCODER_FRAMES[config], rate, updates=count, **shared)
         for recordings, count in zip(_split_individuals(data), (updates, max(updates // 4, 1)), strict=True)
@@ -123,12 +128,22 @@ def pretrain(
     with isolated_seed(seed):
         module = PretextNetwork(config, tasks)
     settings = TrainingSettings(epochs, learning_rate, schedule="none", patience=patience, seed=seed)
-    identity = {"config": config, "tasks": list(tasks), "rate": rate, "data": data.version, "batch": [subjects, per_subject, updates]}
+    identity = {"config": config, "tasks": list(tasks), "rate": rate, "data": data.version, "rotated": rotated}
+    identity["batch"] = [subjects, per_subject, updates]
     history = train(
-        module, batches[0], acceleration_loss, settings, validation=batches[1], checkpoint=checkpoint, identity=identity, progress=progress
+        module,
+        batches[0],
+        acceleration_loss,
+        settings,
+        validation=batches[1],
+        checkpoint=checkpoint,
+        identity=identity,
+        progress=progress,
+        statistics_batches=STATISTICS_BATCHES,
     )
     card = _make_card(config, tasks, seed, data, history) | {
         "rate": rate,
+        "rotated": rotated,
         "frames": ENCODER_FRAMES[config],
         "individuals": [len(np.unique(each.groups)) for each in batches],
         "windows": [len(each.starts) for each in batches],

@@ -200,6 +200,7 @@ def train(
     identity: Mapping[str, Any] | None = None,
     progress: Callable[[Progress], None] | None = None,
     deadline: Deadline | None = None,
+    statistics_batches: int = 0,
 ) -> History:
     """Train a module in place.
 
@@ -226,6 +227,10 @@ def train(
     deadline : Deadline, optional
         Stop at this time, after at least one step. The learning rate then follows the elapsed time where that advances faster than the
         epochs, so that it still ends low.
+    statistics_batches : int
+        Number of training batches on which the statistics of batch normalization are recomputed after each epoch. 0 keeps their running
+        means, which lag behind the weights: after few updates at a constant learning rate, a network that has learned its task may seem
+        to predict at random.
     """
     deadline = deadline or Deadline()
     if settings.patience is not None and validation is None:
@@ -241,6 +246,8 @@ def train(
     with isolated_seed(settings.seed):
         while not run.is_done and not (deadline.has_passed and run.state.losses):
             _train_epoch(run, batches, loss, file, progress, deadline)
+            if statistics_batches:
+                recompute_statistics(run.module, batches, statistics_batches, settings.seed)
             if validation is not None:
                 run.add_validation(_mean_loss(run, validation, loss))
             if file is not None:
@@ -359,6 +366,25 @@ def _train_epoch(
         raise EthobenchError(f"the loss of epoch {state.epoch} is not finite: use a learning rate below {settings.learning_rate:g}")
     state.losses.append(float(np.mean(state.partial)))
     state.epoch, state.step, state.partial = state.epoch + 1, 0, []
+
+
+def recompute_statistics(module: torch.nn.Module, batches: Batches, count: int, seed: int = 0) -> None:
+    """Recompute the means and variances of batch normalization on up to `count` batches, with the present weights."""
+    import torch
+
+    layers = [each for each in module.modules() if isinstance(each, torch.nn.modules.batchnorm._BatchNorm)]
+    if not layers:
+        return
+    momenta, device = [layer.momentum for layer in layers], next(module.parameters()).device
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # the mean over all batches
+    module.train()
+    with torch.inference_mode():
+        for plan in batches.draw(np.random.default_rng(seed))[:count]:
+            module(torch.from_numpy(batches.gather(plan)[0]).to(device))
+    for layer, momentum in zip(layers, momenta, strict=True):
+        layer.momentum = momentum
 
 
 def _mean_loss(run: _Run, batches: Batches, loss: Loss) -> float:

@@ -83,7 +83,7 @@ def warp_time(windows: Windows, generator: np.random.Generator) -> Windows:
 
 
 def rotate(windows: Windows, generator: np.random.Generator) -> Windows:
-    """Permute the axes and rotate them at random, so that the encoder does not depend on the orientation of the tag."""
+    """Permute the axes of each window and rotate them at random, so that the encoder does not depend on the orientation of the tag."""
     from scipy.spatial.transform import Rotation
 
     axes = generator.permuted(np.tile(np.arange(3), (len(windows), 1)), axis=1)
@@ -100,8 +100,19 @@ ACCELERATION_TASKS: dict[str, Callable[[Windows, np.random.Generator], Windows]]
 DEFAULT_ACCELERATION_TASKS = ("arrow", "permutation", "warp")
 
 
-def apply_tasks(windows: Windows, tasks: Sequence[str], generator: np.random.Generator) -> tuple[Windows, NDArray[np.int64]]:
-    """Apply each transformation to each window with probability 0.5, then rotate all windows.
+def apply_tasks(
+    windows: Windows, tasks: Sequence[str], generator: np.random.Generator, *, rotated: bool = False
+) -> tuple[Windows, NDArray[np.int64]]:
+    """Apply each transformation to each window with probability 0.5.
+
+    Parameters
+    ----------
+    windows : array of float32 (n_windows, n_frames, 3)
+    tasks : sequence of str
+        Names in `ACCELERATION_TASKS`.
+    generator : Generator
+    rotated : bool
+        Rotate each window at random afterwards, transformed or not.
 
     Returns
     -------
@@ -115,7 +126,7 @@ def apply_tasks(windows: Windows, tasks: Sequence[str], generator: np.random.Gen
         chosen = labels[:, tasks.index(name)] == 1
         if chosen.any():
             transformed[chosen] = ACCELERATION_TASKS[name](transformed[chosen], generator)
-    return (rotate(transformed, generator) if len(transformed) else transformed), labels
+    return (rotate(transformed, generator) if rotated and len(transformed) else transformed), labels
 
 
 def movement(windows: Windows, rate: float) -> NDArray[np.float64]:
@@ -147,6 +158,8 @@ class AccelerationBatches:
     updates : int
         Minimum number of batches in an epoch. With one window of each individual per epoch, a study of eight animals has two updates in
         an epoch, and the training would stop before anything is learned.
+    rotated : bool
+        Whether each window is rotated at random.
     """
 
     signal: Windows
@@ -158,6 +171,7 @@ class AccelerationBatches:
     subjects: int
     per_subject: int
     updates: int = 1
+    rotated: bool = False
 
     def draw(self, generator: np.random.Generator) -> list[Plan]:
         """Draw windows of every individual, those with movement more often."""
@@ -176,7 +190,7 @@ class AccelerationBatches:
     def gather(self, plan: Plan, /) -> tuple[Windows, NDArray[np.int64]]:
         """Return transformed windows, and the transformations of each."""
         windows = cut_windows(self.signal, self.starts[plan.anchors], self.n_frames)
-        return apply_tasks(windows, self.tasks, np.random.default_rng(plan.seed))
+        return apply_tasks(windows, self.tasks, np.random.default_rng(plan.seed), rotated=self.rotated)
 
 
 def cut_windows(signal: Windows, starts: NDArray[np.int64], n_frames: int) -> Windows:
