@@ -59,6 +59,25 @@ def test_sidecar_states_names_and_stride(tmp_path: Path) -> None:
     assert np.allclose(features.values[:39, 0], np.arange(39) * 1.5)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_row_numbers_of_pandas_are_not_a_feature(tmp_path: Path, suffix: str) -> None:
+    """A counter would tell a model the time in the recording."""
+    path, table = tmp_path / f"m1{suffix}", pd.DataFrame(VALUES, columns=["a", "b", "c"])
+    write_table = {".csv": table.to_csv, ".parquet": table.set_index(np.arange(20)).to_parquet}[suffix]
+    write_table(path)
+    assert read_features(path).names == ("a", "b", "c")
+    assert np.array_equal(read_features(path).values, VALUES)
+    rest = table.drop(index=[4, 5])
+    rest.to_csv(path) if suffix == ".csv" else rest.to_parquet(path)
+    with pytest.raises(FormatError, match="its row numbers have gaps; name their column 'frame', if they are frames, or remove it"):
+        read_features(path)
+    rest.assign(frame=rest.index).to_csv(path)
+    if suffix == ".csv":
+        assert read_features(path).names == ("a", "b", "c")
+    rest.rename_axis("frame").reset_index().to_csv(tmp_path / "named.csv", index=False)
+    assert read_features(tmp_path / "named.csv").frames.tolist() == rest.index.tolist()  # type: ignore[union-attr]
+
+
 def test_several_files_are_joined(tmp_path: Path) -> None:
     paths = [write(tmp_path / "m1.npy"), write(tmp_path / "m1.npz")]
     features, _ = open_features(paths, 10.0, 20)
@@ -172,6 +191,25 @@ def test_study_with_poses_and_features(tmp_path: Path) -> None:
     assert recording.features is not None
     assert recording.features.values.shape == (300, 2)
     assert isinstance(recording.features.values, np.memmap)
+
+
+def test_the_last_of_slower_rows_covers_as_many_frames_as_the_others(tmp_path: Path) -> None:
+    for name in ("frame", "time"):
+        positions = 3 * np.arange(100) / (1 if name == "frame" else 30)
+        pd.DataFrame({name: positions, "a": np.arange(100.0)}).drop(range(20, 40)).to_csv(tmp_path / f"{name}.csv", index=False)
+        features, _ = open_features([tmp_path / f"{name}.csv"], 30.0, None)
+        assert len(features) == 300
+        values = features.values[:, 0]
+        assert np.isnan(values[66:114]).all()
+        assert np.isfinite(values[:58]).all()
+        assert np.isfinite(values[120:]).all()
+
+
+def test_slower_features_without_a_rate_are_refused_with_the_column_that_states_it(tmp_path: Path) -> None:
+    make_study(tmp_path, ",features", ",{name}_slow.npy")
+    [message, _] = [str(problem) for problem in check_study(tmp_path).problems]
+    assert "labels for 300 frames, but signals for 50" in message
+    assert message.endswith("features with fewer rows than frames need column 'features_rate' (rows per second)")
 
 
 def test_study_with_several_files_and_a_rate(tmp_path: Path) -> None:

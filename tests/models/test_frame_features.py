@@ -10,6 +10,7 @@ import ethobench as eb
 from ethobench.core import Dataset, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, MismatchError
 from ethobench.features.multiscale import compute_baseline, multiscale_features
+from ethobench.models.adapt import match_skeleton
 from ethobench.models.input_checks import input_present
 from ethobench.models.inputs import check_inputs, input_names, select_inputs
 
@@ -130,6 +131,21 @@ def test_boost_learns_from_features_alone_and_with_poses_and_is_saved(both: Data
             assert len(loaded.predict(slower["animal03"].copy(annotations={}, n_frames=None)).annotation) >= 0
     with pytest.raises(MismatchError, match="no per-frame features"):
         eb.load_model(tmp_path / "both").predict(both["animal03"].copy(features=None))
+
+
+def test_a_model_of_features_alone_uses_those_of_recordings_with_poses(both: Dataset, alone: Dataset, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    model = eb.create_model("boost", rounds=5).fit(alone.select(recordings=["animal01", "animal02"]))
+    assert np.array_equal(model.predict(both["animal03"]).probabilities, model.predict(alone["animal03"]).probabilities)
+    model.save(tmp_path / "model")
+    card = (tmp_path / "model" / "CARD.md").read_text(encoding="utf-8")
+    assert "inputs: features/0, features/1, features/2 at 30.0 Hz" in card
+    assert "features in another order or number, or with other names, are refused" in card
+
+
+def test_animals_are_not_matched_for_a_model_of_channels(poses: Dataset) -> None:
+    with pytest.raises(MismatchError, match=r"has poses, but the model was trained on channels \(AccX, AccY\)"):
+        match_skeleton(poses.recordings[0], ["AccX", "AccY", "features/0"], {}, {})
+    assert match_skeleton(poses.recordings[0], ["features/0"], {}, {}) is poses.recordings[0]
 
 
 def partial_rate(data: Signals | Poses | None) -> Signals | Poses | None:

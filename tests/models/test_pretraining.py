@@ -64,7 +64,7 @@ def test_the_arrow_of_time_can_be_learned(rotated, gravity, size, tmp_path):
         recordings.append(recording.copy(signals=Signals(values, ("AccX", "AccY", "AccZ"), 30.0), annotations={}))
     data = Dataset(tuple(recordings), base.ethogram)
     batches = {"subjects": 1, "per_subject": 15, "updates": 4, "rotated": rotated}
-    card = pretrain(data, tmp_path / "e", config="harnet5", tasks=["arrow"], epochs=7, patience=7, **batches)
+    card = pretrain(data, tmp_path / "e", config="harnet5", tasks=["arrow"], epochs=7, patience=7, learning_rate=1e-3, **batches)
     assert card["rotated"] is rotated
     assert card["held_out"]["arrow"]["value"] > 0.85
 
@@ -106,6 +106,8 @@ def test_an_epoch_has_enough_updates(tag):
     plans = batches.draw(np.random.default_rng(0))
     assert len(plans) >= 10
     assert all(len(np.unique(groups[plan.anchors])) <= 2 for plan in plans)
+    sizes = {len(plan.anchors) for plan in dataclasses.replace(batches, subjects=4).draw(np.random.default_rng(0))}
+    assert sizes == {2 * 3, 3 * 3}  # five individuals in two batches: no batch of one
     inputs, labels = batches.gather(plans[0])
     assert inputs.shape == (6, 150, 3)
     assert labels.shape == (6, 1)

@@ -8,6 +8,7 @@ recording: means where they are faster, linear interpolation where they are slow
 from __future__ import annotations
 
 import hashlib
+import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,12 +33,14 @@ MAX_WIDTH = 64
 """Features above which a file is reduced to this many random projections, which keep distances between frames."""
 MAX_GAP_STEPS = 2.0  # samples further apart than this many steps have a gap between them
 CHUNK_ROWS = 1 << 14
-PARSER = "features-1"
+PARSER = "features-2"
 FORMAT, FORMAT_VERSION = "ethobench-features", 1
 """Format of ``FILE.json`` from `ethobench embed`. One of another tool states neither."""
 ARRAY_NAMES = ("features", "values", "embeddings", "data")
 TIME_COLUMNS = ("time", "times", "timestamp", "seconds", "time_s")
 FRAME_COLUMNS = ("frame", "frames", "frame_index")
+INDEX_COLUMN = re.compile(r"|__index_level_\d+__")
+"""Names of the row numbers in tables of pandas: none in CSV."""
 SUFFIXES = (".npy", ".npz", ".parquet", ".h5", ".hdf5", ".csv", ".tsv")
 
 
@@ -236,7 +239,7 @@ def _facts(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_csv(path: Path) -> tuple[NDArray[Any], dict[str, Any]]:
     table = read_wide(path, 1, ())
-    return _from_columns([cell.strip() for cell in table.header[0]], table.values)
+    return _from_columns(path, [cell.strip() for cell in table.header[0]], table.values)
 
 
 def _read_parquet(path: Path) -> tuple[NDArray[Any], dict[str, Any]]:
@@ -246,18 +249,27 @@ def _read_parquet(path: Path) -> tuple[NDArray[Any], dict[str, Any]]:
         other = [name for name in table.column_names if name not in numeric]
         raise FormatError(path, f"columns that are not numbers: {', '.join(other[:5])}; remove them")
     columns = [np.asarray(table.column(name).to_numpy(), dtype=np.float64) for name in numeric]
-    return _from_columns(numeric, np.stack(columns, axis=1) if columns else np.zeros((table.num_rows, 0)))
+    return _from_columns(path, numeric, np.stack(columns, axis=1) if columns else np.zeros((table.num_rows, 0)))
 
 
 _NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool")
 
 
-def _from_columns(header: Sequence[str], values: NDArray[Any]) -> tuple[NDArray[Any], dict[str, Any]]:
-    """Separate the columns of time and frame from those of the features."""
+def _from_columns(path: Path, header: Sequence[str], values: NDArray[Any]) -> tuple[NDArray[Any], dict[str, Any]]:
+    """Separate the columns of time and frame from those of the features, without the row numbers that pandas writes."""
+    numbered = [i for i, name in enumerate(header) if INDEX_COLUMN.fullmatch(name) and _are_row_numbers(values[:, i])]
+    has_positions = not {name.lower() for name in header}.isdisjoint((*TIME_COLUMNS, *FRAME_COLUMNS))
+    if not has_positions and any(not np.array_equal(values[:, i], np.arange(len(values))) for i in numbered):
+        raise FormatError(path, "its row numbers have gaps; name their column 'frame', if they are frames, or remove it")
+    header, values = [name for i, name in enumerate(header) if i not in numbered], np.delete(values, numbered, axis=1)
     lower = [name.lower() for name in header]
     facts = _facts({name: values[:, i] for i, name in enumerate(lower) if name in (*TIME_COLUMNS, *FRAME_COLUMNS)})
     kept = [i for i, name in enumerate(lower) if name not in (*TIME_COLUMNS, *FRAME_COLUMNS)]
     return values[:, kept], {**facts, "names": [header[i] or str(i) for i in kept]}
+
+
+def _are_row_numbers(column: NDArray[Any]) -> bool:
+    return bool(np.isfinite(column).all() and (column == np.floor(column)).all() and (np.diff(column) > 0).all())
 
 
 # Alignment
@@ -310,7 +322,7 @@ def open_features(
 def _length(table: FeatureTable, rate: float) -> int:
     """Return the frames that features cover."""
     if table.frames is not None:
-        return int(table.frames[-1]) + 1
+        return round(float(table.frames[-1]) + max(_step(table.frames), 1.0))
     if table.stride is not None and table.rate is None:
         return round(len(table) * table.stride)
     if table.times is not None:

@@ -424,7 +424,9 @@ def _read_annotation(
                 notes += [Note(change, file, "aligned")] if change else []
             annotation, change = match_length(annotation, opened.n_frames)
         except MismatchError as error:
-            raise FormatError(path, str(error)) from None
+            slower = "; features with fewer rows than frames need column 'features_rate' (rows per second)"
+            is_features = row["features"] and not row["signals"] and not row["features_rate"]
+            raise FormatError(path, f"{error}{slower if is_features else ''}") from None
         notes += [Note(change, file, "length")] if change else []
     elif clock is not None:
         annotation, more_notes = fit_to_video(annotation, clock, file)

@@ -91,9 +91,11 @@ def match_skeleton(
         Whether the animals keep their names.
     """
     poses = recording.signals
-    if not isinstance(poses, Poses):
-        return recording
     names = [name for name in inputs if not name.startswith(FEATURE_PREFIX)]
+    if not isinstance(poses, Poses) or not names:
+        return recording
+    if channels := [name for name in names if "/" not in name]:
+        raise MismatchError(f"recording {recording.id!r} has poses, but the model was trained on channels ({', '.join(channels)})")
     animals = tuple(dict.fromkeys(name.rpartition("/")[0] for name in names))
     keypoints = tuple(dict.fromkeys(name.rpartition("/")[2] for name in names))
     notes: list[Note] = []

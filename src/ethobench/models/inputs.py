@@ -90,6 +90,8 @@ def select_inputs(recording: Recording, inputs: Sequence[str]) -> Data:
     features, names = frame_features(recording), [name for name in inputs if not name.startswith(FEATURE_PREFIX)]
     if features is recording.signals or len(names) == len(inputs):
         return order_inputs(recording.signals, inputs)
+    if not names and features is not None:  # the model uses features alone
+        return order_inputs(features, inputs)
     return replace(order_inputs(recording.signals, names), extra=features)
 
 

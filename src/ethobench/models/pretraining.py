@@ -64,7 +64,7 @@ def pretrain(
     rate: float = ENCODER_RATE,
     epochs: int = 200,
     patience: int = 20,
-    learning_rate: float = 1e-3,
+    learning_rate: float = 3e-4,
     subjects: int = 4,
     per_subject: int = 16,
     updates: int = 25,

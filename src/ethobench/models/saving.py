@@ -21,6 +21,7 @@ from ethobench.models.base import Model
 from ethobench.models.directed import DirectedExamples
 from ethobench.models.held_out import OUT_OF_FOLD, OutOfFoldPredictions, write_predictions
 from ethobench.models.input_checks import RequiredInput
+from ethobench.models.inputs import feature_inputs
 from ethobench.models.network_use import Consent, ConsentError
 from ethobench.models.provenance import TrainingData
 from ethobench.models.registry import create_model, models
@@ -239,7 +240,8 @@ def format_card(card: Mapping[str, Any]) -> str:
         f"- model: `{card['model']}` ({params or 'no hyper-parameters'}), seed {card['seed']}, ethobench {card['ethobench']}",
         f"- trained on: {card['trained_on']}; {_describe_training(card)}",
         *([f"- never annotated in the training data, so never predicted: {', '.join(never)}"] if never else []),
-        f"- inputs: {', '.join(card['inputs']) or 'none'} at {card['rate'] or 'any'} Hz; other rates are resampled, other inputs ignored",
+        f"- inputs: {', '.join(card['inputs']) or 'none'} at {card['rate'] or 'any'} Hz; other rates are resampled, other inputs ignored"
+        + ("; features in another order or number, or with other names, are refused" if feature_inputs(card["inputs"]) else ""),
         f"- decoded for: {_decoding_metric(card) or f'no metric; {_decoding_rule(card)}'}",
         f"- licence of the training data: {card['licence'] or 'not stated'}",
         f"- hash of its files: {card['digest']}",

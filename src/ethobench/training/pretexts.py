@@ -183,7 +183,8 @@ class AccelerationBatches:
                 weights = self.weights[candidates] + 1e-12
                 count = min(self.per_subject, len(candidates))
                 selected.append(generator.choice(candidates, count, replace=False, p=weights / weights.sum()))
-            batches = [np.concatenate(selected[i : i + self.subjects]) for i in range(0, len(selected), self.subjects)]
+            splits = np.array_split(np.arange(len(selected)), -(-len(selected) // self.subjects))  # of similar size, for normalization
+            batches = [np.concatenate([selected[i] for i in split]) for split in splits]
             plans += [Plan(batch, int(generator.integers(2**63))) for batch in batches]
         return plans
 
