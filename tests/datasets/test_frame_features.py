@@ -243,6 +243,12 @@ def test_a_draft_lists_features_of_videos(tmp_path: Path) -> None:
         np.save(tmp_path / "features" / f"{name}.npy", np.zeros((20, 2)))
         facts = {"format": FORMAT, "format_version": FORMAT_VERSION, "video": f"{name}.webm", "rate": 10.0, "names": ["a", "b"]}
         (tmp_path / "features" / f"{name}.npy.json").write_text(json.dumps(facts))
+    manifest = tmp_path / "features" / "recordings.csv"
+    manifest.write_text("recording,individual,rate,video,features,annotations\nm1,m1,10,../m1.webm,m1.npy,../labels/m1.csv\n")
+    draft = discover_study(tmp_path)
+    assert [row.get("features", "") for row in draft.rows] == ["", ""]
+    assert [str(each.path) for each in draft.unused] == ["features"]  # a study of its own, to which annotations were added
+    manifest.write_text("recording,individual,rate,video,features\nm1,m1,10,../m1.webm,m1.npy\nm2,m2,10,../m2.webm,m2.npy\n")
     draft = discover_study(tmp_path)
     assert [row["features"] for row in draft.rows] == ["features/m1.npy", "features/m2.npy"]
     assert not draft.unused

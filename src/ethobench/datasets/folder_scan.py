@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import partial
@@ -148,7 +148,9 @@ def _walk(scan: Scan) -> Iterator[Path]:
     for name, subfolders, files in os.walk(scan.folder, onerror=partial(_skip_folder, scan)):
         folder = Path(name)
         marker = next((file for file in NOT_SCANNED if file in files), None)
-        if marker is not None and folder != scan.folder:
+        if marker == MANIFEST and folder != scan.folder and _is_embedding(folder, files):
+            files.remove(MANIFEST)
+        elif marker is not None and folder != scan.folder:
             scan.skip(folder, f"not scanned, since it is {NOT_SCANNED[marker]} ({marker})")
             subfolders.clear()
             continue
@@ -156,6 +158,14 @@ def _walk(scan: Scan) -> Iterator[Path]:
         for file in sorted(files):
             if not file.startswith((".", "~$", TEMPORARY_PREFIX)) and not (folder == scan.folder and file in STUDY_TABLES):
                 yield folder / file
+
+
+def _is_embedding(folder: Path, files: Sequence[str]) -> bool:
+    """Return whether a folder with a ``recordings.csv`` is the output of `ethobench embed`, to which no annotations were added."""
+    if not any(file.endswith(".npy") and embedded_video(folder / file) is not None for file in files):
+        return False
+    with (folder / MANIFEST).open(encoding="utf-8-sig", errors="replace") as file:
+        return "annotations" not in file.readline()
 
 
 def _skip_folder(scan: Scan, error: OSError) -> None:
