@@ -64,6 +64,11 @@ def test_networks_are_measured_and_frames_in_a_row_are_faster(tmp_path):
     published, fast = (estimate_time([job(params)], store) for params in (one, row))
     assert published.n_estimated == fast.n_estimated == 1
     assert fast.seconds < published.seconds / 2
+    assert published.speed is published.published_speed is None
+    assert fast.speed > 2 * fast.published_speed
+    text = f"networks learn about {fast.speed:,.0f} windows/s from frames in a row, {fast.published_speed:,.0f} as published"
+    assert fast.describe(1).splitlines()[1] == text
+    assert len(published.describe(1).splitlines()) == 1
     longer = estimate_time([job({**one, "epochs": 150})], store)
     assert longer.seconds > 3 * published.seconds
     assert estimate_time([job({}, "chance")], store) == ExpectedTime(0.0, 0, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ethobench.core.wording import plural
 from ethobench.datasets import load_dataset
 from ethobench.models import create_model
 from ethobench.runs import Job, JobPlan, Result, Store
+
+if TYPE_CHECKING:
+    from ethobench.models.calms21_networks import TrajectoryModel
 
 MAX_SECONDS_LISTED = 90
 
@@ -28,11 +31,16 @@ class ExpectedTime:
         Of all jobs that can be estimated, one after the other.
     n_estimated, n_jobs : int
         Jobs that can be estimated, and all that are not finished.
+    speed, published_speed : float, optional
+        Windows per second of networks that are trained on frames in a row, and of the same networks with one window per example, as
+        published. None if no such network was measured.
     """
 
     seconds: float
     n_estimated: int
     n_jobs: int
+    speed: float | None = None
+    published_speed: float | None = None
 
     def describe(self, n_workers: int) -> str:
         """Return a line of text; empty if nothing can be estimated.
@@ -53,7 +61,10 @@ class ExpectedTime:
         processes = plural(n_parallel, "{n} process", "{n} processes")
         jobs = f"{self.n_estimated} of {self.n_jobs}" if self.n_estimated < self.n_jobs else str(self.n_jobs)
         duration = _duration(self.seconds / n_parallel)
-        return f"expected time: {duration} for {jobs} jobs on {processes}; jobs that follow from their results are not counted"
+        speeds = ""
+        if self.speed and self.published_speed:
+            speeds = f"\nnetworks learn about {self.speed:,.0f} windows/s from frames in a row, {self.published_speed:,.0f} as published"
+        return f"expected time: {duration} for {jobs} jobs on {processes}; jobs that follow from their results are not counted{speeds}"
 
 
 def _duration(seconds: float) -> str:
@@ -103,14 +114,16 @@ def estimate_time(jobs: Iterable[Job], store: Store) -> ExpectedTime:
     """
     missing = {job.key: job for job in jobs if not store.has(job.key)}
     finished = _finished_seconds(store) if missing else {}
-    probes: dict[Any, float | None] = {}
+    probes: dict[Any, tuple[float, float | None]] = {}
     datasets: dict[Any, Dataset] = {}
     seconds = []
     for job in missing.values():
         measured = finished.get(_kind(job))
         seconds.append(_network_seconds(job, probes, datasets) if measured is None else measured)
     estimated = [each for each in seconds if each is not None]
-    return ExpectedTime(float(sum(estimated)), len(estimated), len(missing))
+    pairs = [(speed, published) for speed, published in probes.values() if published is not None]
+    speeds = np.median(pairs, axis=0).tolist() if pairs else [None, None]
+    return ExpectedTime(float(sum(estimated)), len(estimated), len(missing), *speeds)
 
 
 def _kind(job: Job) -> tuple[str, ...]:
@@ -127,7 +140,7 @@ def _finished_seconds(store: Store) -> dict[tuple[str, ...], float]:
     return {kind: float(np.median(each)) for kind, each in seconds.items()}
 
 
-def _network_seconds(job: Job, probes: dict[Any, float | None], datasets: dict[Any, Dataset]) -> float | None:
+def _network_seconds(job: Job, probes: dict[Any, tuple[float, float | None]], datasets: dict[Any, Dataset]) -> float | None:
     """Return the seconds of a training with windows of poses, at the measured speed of the network; None for other models."""
     from ethobench.models.calms21_networks import TrajectoryModel
 
@@ -144,15 +157,24 @@ def _network_seconds(job: Job, probes: dict[Any, float | None], datasets: dict[A
         if not isinstance(first, Poses):
             return None
         if (source[0], settings) not in probes:
-            n_inputs = 2 * len(first.individuals) * len(first.keypoints)
-            probes[source[0], settings] = model.windows_per_second(n_inputs, max(len(data.ethogram), 2))
+            shape = (2 * len(first.individuals) * len(first.keypoints), max(len(data.ethogram), 2))
+            probes[source[0], settings] = (model.windows_per_second(*shape), _published_speed(model, shape))
     except (EthobenchError, ImportError):
         return None
-    speed = probes[source[0], settings]
+    speed, _ = probes[source[0], settings]
     n_frames = sum(data[name].n_frames or 0 for name in job.train)
     n_windows = min(n_frames, model.params.samples_per_epoch or n_frames)
     epochs = job.params.get("epochs", model.params.epochs) + job.params.get("head_epochs", 0)
     return epochs * n_windows / speed if speed else None
+
+
+def _published_speed(model: TrajectoryModel, shape: tuple[int, int]) -> float | None:
+    """Return the windows per second of a network with one window per example; None for a network that is trained so."""
+    if model.params.frames_per_example < 2:
+        return None
+    replaced = ("frames_per_example", "batch", "init", "head_epochs", "epochs")
+    params = {name: value for name, value in model.get_params().items() if name not in replaced}
+    return type(model)(**params).windows_per_second(*shape)
 
 
 def _initialized(job: Job) -> dict[str, Any]:
