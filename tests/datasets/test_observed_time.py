@@ -8,7 +8,7 @@ import pytest
 from ethobench import load_dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.core.observation_period import CODE
-from ethobench.datasets.collate import collate_files
+from ethobench.datasets.collate import collate_files, collate_pairs
 from ethobench.datasets.study_check import check_study
 
 N_FRAMES, RATE, LABELED = 600, 10, 40  # frames, frames per second, seconds
@@ -74,6 +74,11 @@ def test_the_check_of_a_study_names_the_time_that_nobody_labeled(tmp_path: Path)
 
 def test_commands_that_read_the_study_note_it(tmp_path: Path) -> None:
     assert [note.code for note in collate_files([write_study(tmp_path)], same_recording=False).notes].count(CODE) == 1
+
+
+def test_scores_against_such_labels_note_it_for_the_reference_only(tmp_path: Path) -> None:
+    study = write_study(tmp_path)
+    assert [note.code for note in collate_pairs(study, study).notes].count(CODE) == 1
 
 
 def test_stated_times_are_not_warned_about(tmp_path: Path) -> None:
