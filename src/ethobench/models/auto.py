@@ -65,9 +65,9 @@ DECODING_PROGRESS = 0.1  # of the total progress
 MIN_REFIT_SHARE = 0.05  # of a time budget that each fit to all recordings gets in any case
 SCORING_SHARE = 0.04  # of a time budget, reserved for scoring the candidates
 NO_LIGHTGBM = (
-    "lightgbm is not installed, so the model is rf, a random forest, instead of auto. rf finds fewer bouts: bout F1 .64 instead of .66 and "
-    "BANOS F1 .60 instead of .67 on the rats, with decoding, which is on here (without it, bout F1 .17); and it classifies fewer frames "
-    "correctly: F1 .92 instead of .99 on HAR, .59 instead of .68 on the seals (rf without decoding there). "
+    "lightgbm is not installed, so the model is rf, a random forest, instead of auto. rf annotates less correctly: BANOS F1 .69 instead of "
+    ".75 and bout F1 .67 instead of .68 on the rats, with decoding, which is on here (without it, bout F1 .21); and F1 .92 instead of .99 "
+    "on HAR, .59 instead of .68 on the seals (rf without decoding there). "
     'To install auto: pip install "ethobench[boost,nn]"'
 )
 
