@@ -44,6 +44,29 @@ def test_frames_outside_of_the_stated_time_are_unobserved(tmp_path: Path, cells:
     assert complete.observed.is_complete(N_FRAMES)
 
 
+def write_ending_with_last_bout(folder: Path, last: str, bouts: str = "run,5,10\nrest,20,30") -> Path:
+    """Write a recording of 60 s whose table of bouts ends after 30 s."""
+    write_study(folder, {0: ("", last)}, n=1)
+    (folder / "a0.csv").write_text(f"behavior,start,stop\n{bouts}\n")
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarning")
+@pytest.mark.parametrize(("last", "observed"), [("", 300), ("20", 200), ("45", 450), ("60", 600)])
+def test_a_table_of_bouts_is_observed_up_to_the_stated_time(tmp_path: Path, last: str, observed: int) -> None:
+    recording = load_dataset(write_ending_with_last_bout(tmp_path, last))["r0"]
+    frames = recording.annotation().observed.of_any()
+    assert (frames.start.tolist(), frames.stop.tolist()) == ([0], [observed])
+    has_advice = any("state the end in column 'observed_to'" in str(note) for note in recording.notes)
+    assert has_advice == (not last)
+
+
+@pytest.mark.filterwarnings("ignore::ethobench.core.errors.ReadWarning")
+def test_labels_of_every_frame_are_not_continued(tmp_path: Path) -> None:
+    study = write_ending_with_last_bout(tmp_path, "60", "run,0,10\nrest,10,30")
+    assert load_dataset(study)["r0"].annotation().observed.of_any().stop.tolist() == [300]
+
+
 def test_bouts_are_cut_at_the_ends_of_the_stated_time(tmp_path: Path) -> None:
     annotation = load_dataset(write_study(tmp_path, {0: ("5", "30")}))["r0"].annotation()
     assert np.array_equal(annotation.start, [50, 100, 250])

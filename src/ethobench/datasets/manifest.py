@@ -422,7 +422,7 @@ def _read_annotation(
             if opened.start_time is not None and recording.start_time is not None:
                 annotation, change = align_start(annotation, recording.start_time, opened.start_time, opened.n_frames)
                 notes += [Note(change, file, "aligned")] if change else []
-            annotation, change = match_length(annotation, opened.n_frames)
+            annotation, change = _fit_to_signals(annotation, opened.n_frames, row.observed_to)
         except MismatchError as error:
             slower = "; features with fewer rows than frames need column 'features_rate' (rows per second)"
             is_features = row["features"] and not row["signals"] and not row["features_rate"]
@@ -433,6 +433,23 @@ def _read_annotation(
         notes += more_notes
     annotation = select_observed(annotation, row.observed_from, row.observed_to)
     return annotator or DEFAULT_ANNOTATOR, annotation, recording.clock_origin, notes
+
+
+def _fit_to_signals(annotation: Annotation, n_frames: int, observed_to: float | None) -> tuple[Annotation, str]:
+    """Crop or extend an annotation to the length of the signals; return what was changed.
+
+    A table of bouts states no length, so it ends with its last bout although someone may have watched longer: the frames from there to
+    the time `observed_to` are observed if the row states it.
+    """
+    end, is_complete = annotation.n_frames, annotation.observed.is_complete(annotation.n_frames)
+    fitted, change = match_length(annotation, n_frames)
+    n_labeled = iv.total(iv.union(iv.Intervals(annotation.start, annotation.stop)))
+    if end >= n_frames or not (is_complete and len(annotation) and int(annotation.stop.max()) == end and n_labeled < end):
+        return fitted, change
+    if observed_to is None:
+        return fitted, f"{change}; if they were watched, state the end in column 'observed_to'"
+    watched = iv.intervals([end], [max(end, min(n_frames, round(observed_to * annotation.rate)))])
+    return fitted.with_observed(fitted.observed.apply(lambda frames: iv.union_all([frames, watched]))), ""
 
 
 def _select_subject(
