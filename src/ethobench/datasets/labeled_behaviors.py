@@ -100,7 +100,7 @@ def select_observed(annotation: Annotation, start: float, stop: float | None) ->
     Examples
     --------
     >>> select_observed(Annotation.from_frames([0] * 100, ["rest"], rate=10), 2.0, 7.5).observed
-    Observed(55 frames in 1 interval)
+    Observed(55 frames in 1 intervals)
     """
     if start == 0 and stop is None:
         return annotation
