@@ -202,7 +202,7 @@ def test_a_few_frames_at_the_end_of_one_side_do_not_count(tmp_path):
         write_annotation(one, tmp_path / f"{name}.csv", "tidy")
     done = ethobench("score", tmp_path / "pred.csv", tmp_path / "truth.csv", "--json")
     assert done.returncode == 0, done.stderr
-    assert "the truth ends 1 frame before the others; the missing frames are unobserved" in done.stderr
+    assert "the truth ends 1 frame before the others; the missing frame is unobserved" in done.stderr
     assert json.loads(done.stdout)["overall"]["f1"] == 1
     assert ethobench("score", tmp_path / "long.csv", tmp_path / "truth.csv").returncode == 1
 
