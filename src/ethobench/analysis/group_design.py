@@ -21,6 +21,15 @@ Sample: TypeAlias = IndependentGroups | RepeatedMeasures
 FEW = 5
 """Below this number of individuals in a group, a note says what the intervals rely on."""
 
+REPORTED = (
+    "We report differences with 95 % confidence intervals (t intervals with Satterthwaite's degrees of freedom, Welch 1947), Hedges' g "
+    "(Hedges and Olkin 1985), and permutation tests of individuals"
+)
+REPORTED_WITH_MODEL = (
+    "We report differences with 95 % confidence intervals (t intervals with Satterthwaite's degrees of freedom, Welch 1947), Hedges' g "
+    "(Hedges and Olkin 1985), and t tests of these estimates"
+)
+
 
 @dataclass(frozen=True)
 class GroupDesign:
@@ -137,7 +146,6 @@ class GroupDesign:
         adjusted = f" Values were adjusted for {', '.join(covariates)} (Freedman and Lane 1983)." if covariates else ""
         corrections = {"holm": "Holm's method (Holm 1979)", "fdr": "the false discovery rate (Benjamini and Hochberg 1995)"}
         corrected = f"; p values were corrected over behaviors by {corrections[correct]}" if correct in corrections else ", uncorrected"
-        tests = "t tests of these estimates" if self.has_model else "permutation tests of individuals"
         powered = (
             " Labels of a model were corrected by human labels of a part of the individuals (prediction-powered inference with a tuned "
             "weight, Angelopoulos et al. 2023)."
@@ -147,8 +155,7 @@ class GroupDesign:
         mixed_text = " Mixed models had individuals as random intercepts (statsmodels)." if mixed else ""
         return (
             f"Groups were compared with ethobench; the unit of analysis was the {unit} ({pooled})."
-            f"{within}{adjusted}{powered} We report differences with 95 % confidence intervals (t intervals with Satterthwaite's degrees "
-            f"of freedom, Welch 1947), Hedges' g (Hedges and Olkin 1985), and {tests}{corrected}.{mixed_text}"
+            f"{within}{adjusted}{powered} {REPORTED_WITH_MODEL if self.has_model else REPORTED}{corrected}.{mixed_text}"
         )
 
 

@@ -290,8 +290,8 @@ def groups_with_both_splits(data: Dataset) -> list[str]:
         if {"train", "test"} <= splits:
             groups.append(group)
         else:
-            reason = "no test videos" if "train" in splits else "no training videos"
-            warnings.warn(f"{group!r} of {data.name} has {reason}: skipped", stacklevel=2)
+            without_test, without_training = "{0!r} of {1} has no test videos: skipped", "{0!r} of {1} has no training videos: skipped"
+            warnings.warn((without_test if "train" in splits else without_training).format(group, data.name), stacklevel=2)
     if not groups:
         raise NotFoundError(f"no annotator of {data.name} has both training and test videos")
     return groups

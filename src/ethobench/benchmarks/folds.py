@@ -51,8 +51,10 @@ def select_annotated(data: Dataset, annotator: str | None = None) -> Dataset:
                 recording.annotation(annotator)
             annotated.append(recording.id)
     if not annotated:
-        by = "" if annotator is None or combines_annotators else f" by {annotator!r}; annotators: {', '.join(data.annotators) or 'none'}"
-        raise NotFoundError(f"no recording of {data.name or 'the dataset'} is annotated{by}")
+        missing = f"no recording of {data.name or 'the dataset'} is annotated"
+        if annotator is None or combines_annotators:
+            raise NotFoundError(missing)
+        raise NotFoundError(f"{missing} by {annotator!r}; annotators: {', '.join(data.annotators) or 'none'}")
     if len(annotated) < len(data):
         skipped = [recording.id for recording in data if recording.id not in annotated]
         names = f"{', '.join(skipped[:MAX_NAMED])}{', ...' if len(skipped) > MAX_NAMED else ''}"

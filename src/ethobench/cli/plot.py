@@ -201,10 +201,10 @@ class Request:
             print_notes(files.notes)
             scores = score(files.predictions, files.dataset, annotator=self._annotator, resamples=0)
         else:
-            expected = (
-                "PRED TRUTH, or the store of a run" if self.kind == "confusion" else "one path, the store of a run with probabilities"
-            )
-            raise typer.BadParameter(f"{self.kind} needs {expected}; got {len(self.paths)} paths", param_hint="PATH")
+            problem = f"{self.kind} needs one path, the store of a run with probabilities; got {len(self.paths)} paths"
+            if self.kind == "confusion":
+                problem = f"confusion needs PRED TRUTH, or the store of a run; got {len(self.paths)} paths"
+            raise typer.BadParameter(problem, param_hint="PATH")
         self.table = tables.confusion_table(scores) if self.kind == "confusion" else tables.reliability_table(scores)
         return scores, {} if self.kind == "confusion" else {"behaviors": self.behaviors}
 

@@ -12,7 +12,7 @@ import typer
 from ethobench.cli.options import ReadOption, parse_options
 from ethobench.cli.output import VisibleCommand, VisibleGroup, echo, echo_json, print_note, secho
 from ethobench.core.messages import text_for_command_line
-from ethobench.core.wording import join_names
+from ethobench.core.wording import join_names, plural
 
 if TYPE_CHECKING:
     from ethobench.datasets.discover import StudyDraft
@@ -173,7 +173,8 @@ def _print_check(result: StudyCheck, folder: Path) -> None:
         print_note(text)
     if result.problems:
         n = len(result.problems)
-        secho(f"error: {result.path} has {n} problem{'s' * (n > 1)}:", err=True, fg=typer.colors.RED)
+        message = plural(n, "error: {path} has {n} problem:", "error: {path} has {n} problems:", path=result.path)
+        secho(message, err=True, fg=typer.colors.RED)
         for problem in result.problems:
             secho(f"  {problem}", err=True, fg=typer.colors.RED)
         return

@@ -162,8 +162,8 @@ def _adapt(
     from ethobench.models.adaptation import adapt_saved_model
 
     if init is None or unused:
-        reason = "needs --init MODEL" if init is None else f"keeps the kind of the model: remove {', '.join(unused)}"
-        raise typer.BadParameter(reason, param_hint="--adapt")
+        problem = "needs --init MODEL" if init is None else f"keeps the kind of the model: remove {', '.join(unused)}"
+        raise typer.BadParameter(problem, param_hint="--adapt")
     options: dict[str, Any] = {} if corrections is None else {"corrections": str(corrections.resolve())}
     options |= {"rename": parse_renames(rename)} if rename else {}
     data = select_annotated(load_dataset(dataset, **options), annotator)
@@ -352,11 +352,11 @@ def _print_evaluation(evaluation: Mapping[str, Any]) -> None:
     columns = ["behavior", *map(measure_label, MEASURES), "bouts", "seconds"]
     if human:
         columns.insert(2, "humans' F1")
-    folds = f"{evaluation['folds']} folds" if evaluation["folds"] == evaluation["folds_planned"] else "some of the folds"
+    title = "Cross-validation on recordings that the model has not seen"
     if evaluation["split"] == "individual":
-        title = f"Cross-validation on animals that the model has not seen ({folds})"
-    else:
-        title = f"Cross-validation on recordings that the model has not seen ({folds})"
+        title = "Cross-validation on animals that the model has not seen"
+    is_complete = evaluation["folds"] == evaluation["folds_planned"]
+    title = f"{title} ({evaluation['folds']} folds)" if is_complete else f"{title} (some of the folds)"
     print_table(columns, cells, title=title)
     print_never_annotated(never, evaluation["only_predicted"])
     print_wrapped([f"n = {evaluation['n']} {evaluation['unit']}; {evaluation['reason'] or 'below each score 95 % intervals'}"])

@@ -124,8 +124,9 @@ def check_text(text: str, kind: str) -> None:
     match = UNWRITABLE.search(text)
     if match:
         excerpt = text if len(text) <= 60 else f"{text[:60]}..."
-        character = "a lone surrogate" if "\ud800" <= match[0] <= "\udfff" else "a control character"
-        raise EthobenchError(f"the {kind} {excerpt!r} has {character} ({match[0]!r}), which files cannot store; change it")
+        if "\ud800" <= match[0] <= "\udfff":
+            raise EthobenchError(f"the {kind} {excerpt!r} has a lone surrogate ({match[0]!r}), which files cannot store; change it")
+        raise EthobenchError(f"the {kind} {excerpt!r} has a control character ({match[0]!r}), which files cannot store; change it")
 
 
 def repair_text(text: str) -> str:

@@ -126,10 +126,12 @@ class Prediction:
         complete = self.ethogram.background is not None or values.shape[1] > len(self.ethogram)  # then rows sum to 1
         if complete:
             exclusive = exclusive and not (sums < 1 - TOLERANCE - values.shape[1] * step / 2).any()
-        reason = "rows sum to 1" if complete and exclusive else "no row sums to more than 1" if exclusive else "rows do not sum to 1"
-        conclusion = "behaviors taken to be exclusive" if exclusive else "behaviors taken to be overlapping"
+        conclusion = "behaviors taken to be overlapping, since rows do not sum to 1"
+        if exclusive:
+            at_most, exactly = "since no row sums to more than 1", "since rows sum to 1"
+            conclusion = f"behaviors taken to be exclusive, {exactly if complete else at_most}"
         rounded = f" (values are rounded to {step:.2g})" if step else ""
-        message = f"{conclusion}, since {reason}{rounded}; pass exclusive=True or exclusive=False to be sure"
+        message = f"{conclusion}{rounded}; pass exclusive=True or exclusive=False to be sure"
         return exclusive, Note(message, code="inferred-exclusive")
 
     @cached_property

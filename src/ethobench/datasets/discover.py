@@ -307,9 +307,12 @@ def _without_incomplete(scan: Scan, groups: Sequence[Group]) -> list[Group]:
         return list(groups)
     for group in groups:
         if not _is_usable(scan, group):
-            missing = "no poses or signals" if _has_annotations(group) else "no poses, signals or annotations"
+            if _has_annotations(group):
+                reason = f"no poses or signals of the name {group.name!r}"
+            else:
+                reason = f"no poses, signals or annotations of the name {group.name!r}"
             for item in group.items:
-                scan.skip(item.path, f"{missing} of the name {group.name!r}{_similar(group, groups)}")
+                scan.skip(item.path, f"{reason}{_similar(group, groups)}")
     return [group for group in groups if _is_usable(scan, group)]
 
 

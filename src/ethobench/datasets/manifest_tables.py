@@ -277,8 +277,8 @@ def check_row(row: ManifestRow, problems: Problems) -> None:
             continue
         value = _parse_cell(row[column], integer=column == "fold")
         if value is None:
-            kind = "an integer >= 0" if column == "fold" else "a positive number"
-            problems.add(row.location, f"{column} must be {kind}, got {row[column]!r}")
+            integer, number = "{0} must be an integer >= 0, got {1!r}", "{0} must be a positive number, got {1!r}"
+            problems.add(row.location, (integer if column == "fold" else number).format(column, row[column]))
         elif column == "rate":
             row.rate = value
         elif column == "features_rate":

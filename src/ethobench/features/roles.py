@@ -135,8 +135,11 @@ class RoleInputs:
     @property
     def description(self) -> str:
         """Say what the model sees, for a note about the fit."""
-        unit = f"cm (by {SCALE}; the animals are {self.body_length:.3g} cm long)" if self.unit == CM else "body lengths"
-        return f"inputs by role: recordings have different skeletons, rates or animals; lengths in {unit}, {self.rate:g} frames per second"
+        inputs = "inputs by role: recordings have different skeletons, rates or animals"
+        if self.unit == CM:
+            lengths = f"lengths in cm (by {SCALE}; the animals are {self.body_length:.3g} cm long)"
+            return f"{inputs}; {lengths}, {self.rate:g} frames per second"
+        return f"{inputs}; lengths in body lengths, {self.rate:g} frames per second"
 
     def convert(self, recording: Recording) -> RoleRecording:
         """Return a recording with the keypoints `ROLES`, at the common rate, in the common unit; annotations are resampled.

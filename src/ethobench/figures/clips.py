@@ -168,7 +168,9 @@ def select_bouts(
             bouts = [bouts[i] for i in sorted(rng.choice(len(bouts), max_bouts, replace=False))]
         selected += [_selected(recording, name, index) for recording, name, index in bouts]
     if not selected:
-        raise EthobenchError(f"there are no bouts of {', '.join(map(repr, behaviors)) if behaviors else 'any behavior'} to show")
+        if not behaviors:
+            raise EthobenchError("there are no bouts of any behavior to show")
+        raise EthobenchError(f"there are no bouts of {', '.join(map(repr, behaviors))} to show")
     return selected
 
 
@@ -504,7 +506,9 @@ def write_overlay(
     first = min(max(round(start * scene.frame_rate), 0), scene.n_frames)
     last = scene.n_frames if stop is None else min(round(stop * scene.frame_rate), scene.n_frames)
     if last <= first:
-        raise ParameterError(f"recording {recording.id!r} has no frames between {start:g} s and {stop if stop is not None else 'its end'}")
+        if stop is None:
+            raise ParameterError(f"recording {recording.id!r} has no frames between {start:g} s and its end")
+        raise ParameterError(f"recording {recording.id!r} has no frames between {start:g} s and {stop:g} s")
     frames = scene.frames(first, last)
     with video_writer(path, scene.rate, overwrite=overwrite) as append:
         for number, image in enumerate(scene.draw(frames, window=OVERLAY_WINDOW)):

@@ -106,7 +106,7 @@ class BoutRows:
         if end > length:
             over = keep.copy()
             over[keep] = last > length
-            message = f"ends after the last of {length} frames; the recording is read as {end} frames long"
+            message = f"{{name}} ends after the last of {length} frames; the recording is read as {end} frames long"
             notes += self._note_at(over, message, "extended-length")
             length = end
             if observed is None:
@@ -141,11 +141,11 @@ class BoutRows:
         notes: list[Note] = []
         start, stop = np.array(self.start, dtype=float), np.array(self.stop, dtype=float)
         keep = np.isfinite(start) & np.isfinite(stop)
-        notes += self._note_at(~keep, "has no start or stop time; dropped", "dropped-bouts")
+        notes += self._note_at(~keep, "{name} has no start or stop time; dropped", "dropped-bouts")
         reverse = keep & (stop < start)
         if reverse.any():
             i = int(np.flatnonzero(reverse)[0])
-            message = f"stops at {stop[i]:g}, before its start at {start[i]:g}; read as a bout of zero length"
+            message = f"{{name}} stops at {stop[i]:g}, before its start at {start[i]:g}; read as a bout of zero length"
             notes += self._note_at(reverse, message, "reversed-bouts")
         stop = np.where(reverse, start, stop)
         early = keep & (start < 0)
@@ -159,13 +159,13 @@ class BoutRows:
         return start, stop, keep, notes
 
     def _note_at(self, bad: NDArray[np.bool_], message: str, code: str) -> list[Note]:
-        """Return one note with the location of the first such bout and their number; none if there are none."""
+        """Return one note with the name and location of the first such bout and their number; none if there are none."""
         rows = np.flatnonzero(bad)
         if rows.size == 0:
             return []
         i = int(rows[0])
         more = f" ({rows.size} such bouts)" if rows.size > 1 else ""
-        return [Note(f"{self.behavior[i]!r} {message}{more}", self.location[i], code)]
+        return [Note(f"{message.format(name=repr(self.behavior[i]))}{more}", self.location[i], code)]
 
 
 def named_ethogram(names: Sequence[str]) -> Ethogram:

@@ -172,8 +172,8 @@ def pair_events(path: Path, events: Sequence[Event]) -> Observation:
         unstopped.append(start)
         gaps.append(Gap(start.behavior, start.subject, start.time, inf))
     observation = Observation(BoutRows(path), gaps, end=max((e.time for e in events), default=0.0))
-    observation.notes += _notes(unstopped, "starts without a stop; dropped, and read as unobserved from there on", "unpaired-events")
-    observation.notes += _notes(unstarted, "stops without a start; dropped, and read as unobserved until there", "unpaired-events")
+    observation.notes += _notes(unstopped, "{name} starts without a stop; dropped, and read as unobserved from there on", "unpaired-events")
+    observation.notes += _notes(unstarted, "{name} stops without a start; dropped, and read as unobserved until there", "unpaired-events")
     _add_bouts(observation, bouts)
     return observation
 
@@ -230,13 +230,12 @@ def join_comments(first: str, second: str) -> str:
 
 
 def _notes(events: Sequence[Event], message: str, code: str) -> list[Note]:
-    """Return one note with the location of the first event and the number of events; none if there are none."""
+    """Return one note with the name and location of the first event and the number of events; none if there are none."""
     if not events:
         return []
     first = events[0]
     more = f" ({len(events)} such events)" if len(events) > 1 else ""
-    name = f"{first.behavior!r} " if first.behavior.strip() else ""
-    return [Note(f"{name}{message}{more}", first.location, code)]
+    return [Note(f"{message.format(name=repr(first.behavior))}{more}", first.location, code)]
 
 
 def _observed(frames: iv.Intervals, gaps: Sequence[Gap], rate: float, seconds: bool, n_frames: int) -> Observed:

@@ -348,8 +348,9 @@ class IntervalRows:
             if times.origin is not None:
                 self.start_times[name] = to_datetime(times.origin + round(first * NANOSECONDS), has_zone=times.has_zone)
             moment = self.start_times.get(name, format_clock(first, hours=True))
-            kind = "times are dates" if times.origin is not None else "times are times of day"
-            self.notes.append(Note(f"{kind}; frames are counted from the first bout, at {moment}", code="absolute-times"))
+            dates = f"times are dates; frames are counted from the first bout, at {moment}"
+            clock = f"times are times of day; frames are counted from the first bout, at {moment}"
+            self.notes.append(Note(clock if times.origin is None else dates, code="absolute-times"))
 
     def _texts(self, role: str, default: str) -> list[str]:
         if role not in self.columns:

@@ -179,8 +179,8 @@ class _TimeReader:
         common = "number" if first is None else kinds[first]
         for i, (name, row, cell) in enumerate(cells):
             if not kinds[i]:
-                problem = "is not a number" if common == "number" else "is not a time"
-                raise FormatError(self.table.path, f"{cell!r} in column {name!r} {problem}", self._location(row))
+                numbers, times = f"{cell!r} in column {name!r} is not a number", f"{cell!r} in column {name!r} is not a time"
+                raise FormatError(self.table.path, numbers if common == "number" else times, self._location(row))
             if kinds[i] != common and not is_zero[i] and first is not None:
                 other_name, other_row, other = cells[first]
                 in_column = "" if other_name == name else f" in column {other_name!r}"

@@ -193,8 +193,10 @@ def binary(table: FrameTable, column: int) -> NDArray[np.int8]:
         row = int(np.flatnonzero(bad)[0])
         value, name = series.iloc[row], table.header[column]
         is_probability = isinstance(value, float) and 0 < value < 1
-        problem = "looks like a probability; only 0 and 1 can be read as bouts" if is_probability else "is neither 0 nor 1"
-        raise FormatError(table.path, f"{value!s} in column {name!r} {problem}", table.location(row))
+        problem = f"{value!s} in column {name!r} is neither 0 nor 1"
+        if is_probability:
+            problem = f"{value!s} in column {name!r} looks like a probability; only 0 and 1 can be read as bouts"
+        raise FormatError(table.path, problem, table.location(row))
     return labels.astype(np.int8)
 
 

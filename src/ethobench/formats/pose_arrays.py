@@ -177,8 +177,10 @@ def regular_clock(
     after = np.clip(np.searchsorted(times, frames), 1, n - 1)
     nearest = np.where(frames - times[after - 1] <= times[after] - frames, after - 1, after)
     gap = np.abs(times[nearest] - frames) > 0.5 / min(rate, file_rate) * 1.001
-    change = f"resampled from {file_rate:g} Hz to {rate:g} Hz" if rate != file_rate else f"irregular timestamps resampled to {rate:g} Hz"
-    message = f"{change} with the nearest sample for each frame; {int(gap.sum())} of {length} frames have none"
+    change = f"resampled from {file_rate:g} Hz to {rate:g} Hz with the nearest sample for each frame"
+    if rate == file_rate:
+        change = f"irregular timestamps resampled to {rate:g} Hz with the nearest sample for each frame"
+    message = f"{change}; {int(gap.sum())} of {length} frames have none"
     return np.where(gap, -1, nearest), rate, [Note(message, location, "resampled")]
 
 

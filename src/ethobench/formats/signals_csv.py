@@ -249,9 +249,9 @@ def _blocks(table: SampleTable, split: float | None, rate: float | None) -> list
         notes += more_notes
         periods = find_periods(time, table.burst_rate, split) if not (np.diff(time) <= 0).any() else [slice(0, len(time))]
         if len(periods) > 1:
-            long = "longer than an hour" if split is None else f"longer than {split:g} s"
-            message = f"{len(periods)} periods with gaps between them, each read as a recording of its own (gaps {long}; see split=)"
-            notes = [*notes, Note(message, code="split-recording")]
+            message = f"{len(periods)} periods with gaps between them, each read as a recording of its own"
+            limit = "gaps longer than an hour" if split is None else f"gaps longer than {split:g} s"
+            notes = [*notes, Note(f"{message} ({limit}; see split=)", code="split-recording")]
         for number, period in enumerate(periods, start=1):
             start = rows.start + period.start if isinstance(rows, slice) else 0
             chosen = slice(start, start + period.stop - period.start) if isinstance(rows, slice) else _as_slice(rows[period])

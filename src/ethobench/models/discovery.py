@@ -179,8 +179,9 @@ class SegmentIndex:
         """Return the segments of the same length that are nearest to a marked one; see `Teacher.find_similar`."""
         number = self._number.get((recording, subject))
         if number is None:
-            of_subject = f" of {subject!r}" if subject else ""
-            raise NotFoundError(f"recording {recording!r} has no poses or signals{of_subject} to compare")
+            if subject:
+                raise NotFoundError(f"recording {recording!r} has no poses or signals of {subject!r} to compare")
+            raise NotFoundError(f"recording {recording!r} has no poses or signals to compare")
         n_frames = self._n_frames(number)
         if not 0 <= start < stop <= n_frames:
             raise MismatchError(f"a segment must have 0 <= start < stop <= {n_frames}, got {start} to {stop}")

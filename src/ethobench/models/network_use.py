@@ -48,8 +48,8 @@ class NetworkUse:
         if n_recordings is not None:
             content = plural(n_recordings, "{content} of {n} recording", "{content} of {n} recordings", content=content)
         model = f" ({_printable(self.model)})" if self.model else ""
-        key = f"with the key in {join_names(self.key_variables, 'or')}" if self.key_variables else "without a key"
-        return f"{content} to {self.provider}{model} at {_printable(self.host)}, {key}"
+        use = f"{content} to {self.provider}{model} at {_printable(self.host)}"
+        return f"{use}, with the key in {join_names(self.key_variables, 'or')}" if self.key_variables else f"{use}, without a key"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Consent:
             If the folder sets one of them and the user has not stated it.
         """
         if unknown := [name for name in self.settings if name not in external]:
-            available = f"only {', '.join(external)} can be set" if external else "nothing can be set"
+            available = "nothing can be set" if not external else f"only {', '.join(external)} can be set"
             raise EthobenchError(f"{folder}: {', '.join(unknown)} cannot be set for a saved model of this kind; {available}")
         unstated = {name: params[name] for name in external if params.get(name) and name not in self.settings}
         if unstated:

@@ -271,8 +271,10 @@ def _describe_training(card: Mapping[str, Any]) -> str:
     """Return where the training recordings are listed, and whether there are out-of-fold predictions of them."""
     if card["training_recordings"] is None:
         return "the recordings are not listed"
-    kept = f"with out-of-fold predictions of {card['out_of_fold']} of them" if card["out_of_fold"] else "no out-of-fold predictions"
-    return f"{card['training_recordings']} recordings are listed in training.json, {kept}"
+    listed = f"{card['training_recordings']} recordings are listed in training.json"
+    if not card["out_of_fold"]:
+        return f"{listed}, no out-of-fold predictions"
+    return f"{listed}, with out-of-fold predictions of {card['out_of_fold']} of them"
 
 
 def _decoding_rule(card: Mapping[str, Any]) -> str:

@@ -302,10 +302,9 @@ class FrameSource:
         if self.pixels_per_cm is not None and roles.unit == CM:
             return self.pixels_per_cm * roles.body_length
         if self.animal_length is None:
-            settings = (
-                "`pixels_per_cm` or `animal_length`" if roles.unit == CM else "`animal_length`, since the model measures in body lengths"
-            )
-            raise ParameterError(f"the scale of the stream is unknown: set {settings}")
+            if roles.unit == CM:
+                raise ParameterError("the scale of the stream is unknown: set `pixels_per_cm` or `animal_length`")
+            raise ParameterError("the scale of the stream is unknown: set `animal_length`, since the model measures in body lengths")
         return self.animal_length
 
 
