@@ -71,6 +71,12 @@ def test_the_rest_of_a_reference_annotation_is_unobserved() -> None:
     assert np.array_equal(excluded.to_codes()[:1200], annotation.to_codes()[:1200])
 
 
+def test_labels_after_the_period_are_kept() -> None:
+    """One recording in ten may have been labeled for longer."""
+    period, annotation = ObservationPeriod.fit(study()), annotate(200, seconds=120)
+    assert period.exclude_rest(annotation).observed.of_any().stop.tolist() == [1400]
+
+
 @given(first=st.integers(0, 400), seed=st.integers(0, 99), early=st.integers(0, 20), late=st.integers(0, 60))
 def test_a_prediction_is_limited_to_the_time_around_its_bouts(first: int, seed: int, early: int, late: int) -> None:
     """Bouts go on after the labeled time, as in a prediction, and a false bout comes before it."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethobench import load_dataset
+from ethobench import create_model, load_dataset
 from ethobench.core.errors import EthobenchError
 from ethobench.core.observation_period import CODE
 from ethobench.datasets.collate import collate_files, collate_pairs
@@ -108,6 +108,13 @@ def test_stated_times_are_not_warned_about(tmp_path: Path) -> None:
     study = write_study(tmp_path, {number: ("", str(number + LABELED)) for number in range(6)})
     assert not any("observed_to" in text for text in check_study(study).warnings)
     assert CODE not in [note.code for note in collate_files([study], same_recording=False).notes]
+
+
+def test_nothing_is_inferred_where_the_end_of_the_recording_is_stated(tmp_path: Path) -> None:
+    study = write_study(tmp_path, dict.fromkeys(range(6), ("", "60")))
+    assert not any("observed_to" in text for text in check_study(study).warnings)
+    assert CODE not in [note.code for note in (*collate_files([study], same_recording=False).notes, *collate_pairs(study, study).notes)]
+    assert create_model("dt").fit(load_dataset(study)).observation_period is None
 
 
 def test_other_names_of_the_columns_are_recognized(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ MIN_COVERAGE = 0.8  # of the time up to the last bout that bouts fill (median); 
 TOLERANCE = 0.002  # of the duration, by which recordings may differ
 MIN_REMAINDER = 0.01  # of the duration, that recordings must go on for (median)
 CODE = "observation-period"
+OBSERVED_TO = "observed_to"
+"""In the metadata of a recording, the end of the labeled time in seconds if the study states it. No period is inferred then."""
 STATE_PERIOD = (
     "These frames count as observed, without behavior. If nobody watched them, state the labeled time in the columns observed_from and "
     "observed_to of recordings.csv"
@@ -90,18 +92,19 @@ class ObservationPeriod:
 
     @property
     def description(self) -> str:
-        """What was found, for notes and model cards."""
+        """Describe the period, for notes and model cards."""
         return (
             f"{self.n_recordings} recordings have labels for {self.seconds:g} s from the first bout, and none in the "
             f"{100 * self.remainder:.0f} % of their time that follow"
         )
 
     def exclude_rest(self, annotation: Annotation) -> Annotation:
-        """Mark the frames after the observation period as unobserved, in a reference annotation."""
+        """Mark the frames after the observation period as unobserved, in a reference annotation; later bouts end it."""
         is_bout = _is_labeled(annotation)
         if not is_bout.any():
             return annotation
         end = round((int(annotation.start[is_bout].min()) / annotation.rate + self.seconds) * annotation.rate)
+        end = max(end, int(annotation.stop[is_bout].max()))
         return annotation.mark_unobserved(iv.clip(iv.full(annotation.n_frames), end, annotation.n_frames))
 
     def applies_to(self, annotation: Annotation) -> bool:

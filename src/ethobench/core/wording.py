@@ -1,4 +1,4 @@
-"""Words of messages that depend on a number or a list, in one place, so that other code need not build sentences from fragments.
+"""Phrases that depend on a number or a list, in one place, so that no other code builds sentences from fragments.
 
 A translation replaces these functions and the texts that they receive: `plural` has both forms of a complete phrase, and `join_names` is
 the only function that knows how a list is written.

@@ -41,7 +41,7 @@ from typing import Any
 from ethobench.core import Annotation, ClockOrigin, Dataset, Observed, Recording
 from ethobench.core.errors import EthobenchError, Note, NotFoundError, ReadWarning
 from ethobench.core.ethogram import check_renames, join_ethograms
-from ethobench.core.observation_period import observation_period_notes
+from ethobench.core.observation_period import OBSERVED_TO, observation_period_notes
 from ethobench.core.video import probe
 from ethobench.core.wording import plural
 from ethobench.datasets.loose_files import (
@@ -277,7 +277,7 @@ def collate_files(
     matches = tuple(_matched_file(group, item, names) for group in groups for item in group.items)
     if chosen:
         recordings = select_annotators(recordings, chosen)
-    notes += observation_period_notes(recording.annotations for recording in recordings)
+    notes += observation_period_notes(r.annotations for r in recordings if OBSERVED_TO not in r.metadata)
     return Collation(tuple(rename_behaviors(recordings, rename or {})), tuple(notes), matches)
 
 
@@ -363,6 +363,7 @@ def collate_pairs(
     for side in range(2):
         names |= annotator_names([[item for item in group.items if item.source == side] for group in groups], sources)
     pairs: dict[str, RecordingPair] = {}
+    unstated = []  # pairs whose references do not state the labeled time
     unmatched: tuple[list[str], list[str]] = ([], [])
     name_counts = Counter(name for group in groups for name in {item.name for item in group.items if item.source == 1})
     for group in groups:
@@ -372,6 +373,8 @@ def collate_pairs(
         if not (sides[0] and sides[1]):
             unmatched[0 if sides[0] else 1].append(name)
             continue
+        if not any(item.recording is not None and OBSERVED_TO in item.recording.metadata for item in sides[1]):
+            unstated.append(name)
         is_stated = (all(item.length_stated for item in sides[0]), all(item.length_stated for item in sides[1]))
         pairs[name] = RecordingPair(named_annotations(sides[0], names), named_annotations(sides[1], names), is_stated)
     if rename:
@@ -381,7 +384,7 @@ def collate_pairs(
             name: replace(pair, predictions=_renamed(pair.predictions, rename), references=_renamed(pair.references, rename))
             for name, pair in pairs.items()
         }
-    notes += observation_period_notes(pair.references for pair in pairs.values())
+    notes += observation_period_notes(pairs[name].references for name in unstated)
     reader_notes = tuple(note for group in groups for item in group.items for note in item.notes)
     labels = tuple(dict.fromkeys(name for item in items for a in item.annotations.values() for name in a.ethogram.names))
     return CollatedPairs(pairs, tuple(unmatched[0]), tuple(unmatched[1]), reader_notes, tuple(notes), labels)

@@ -14,6 +14,7 @@ from ethobench.core import Annotation, ClockOrigin, Dataset, Ethogram, Recording
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note, NotFoundError, ReadWarning
 from ethobench.core.ethogram import check_renames, join_ethograms
+from ethobench.core.observation_period import OBSERVED_TO
 from ethobench.core.recording import DEFAULT_ANNOTATOR, align_start, match_length
 from ethobench.datasets.frame_features import open_features
 from ethobench.datasets.labeled_behaviors import StudyLists, select_observed
@@ -267,6 +268,8 @@ def _read_recording(name: str, rows: list[ManifestRow], problems: Problems, list
         return None
     notes += more_notes
     numbers = {column: first[column].numbers[column] for column in NUMBERS if column in first[column].numbers}
+    stated_end = first[OBSERVED_TO].observed_to
+    numbers |= {} if stated_end is None else {OBSERVED_TO: stated_end}
     other_cells = {k: v for row in reversed(rows) for k, v in row.cells.items() if k not in (*COLUMNS, *NUMBERS) and v}
     return Recording(
         name,

@@ -10,7 +10,7 @@ from typing import Any
 
 from ethobench.core import ClockOrigin, Dataset, Ethogram, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note, ReadWarning
-from ethobench.core.observation_period import observation_period_notes
+from ethobench.core.observation_period import OBSERVED_TO, observation_period_notes
 from ethobench.datasets.manifest import read_study
 from ethobench.datasets.manifest_tables import MANIFEST, Problems, read_rows
 
@@ -157,7 +157,7 @@ def _warnings(data: Dataset, manifest: Path) -> list[str]:
             (f"{len(shared)} signal files are listed for more than one recording: {', '.join(sorted(shared)[:3])}", shared),
         )
         if applies
-    ] + [str(note) for note in observation_period_notes(r.annotations for r in data)]
+    ] + [str(note) for note in observation_period_notes(r.annotations for r in data if OBSERVED_TO not in r.metadata)]
 
 
 def _shared_signals(manifest: Path) -> list[str]:

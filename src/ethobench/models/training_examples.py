@@ -12,7 +12,7 @@ import numpy as np
 from ethobench.core import Annotation, Dataset, Ethogram, Observed, Recording, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import MismatchError
-from ethobench.core.observation_period import ObservationPeriod
+from ethobench.core.observation_period import OBSERVED_TO, ObservationPeriod
 from ethobench.core.occurrence import Occurrence
 from ethobench.core.recording import match_length
 from ethobench.core.targets import overlapping_targets
@@ -121,9 +121,10 @@ def prepare_examples(
     if not needs_signals:
         return TrainingExamples(data, truths, training, rate, never_annotated)
     truths = {recording.id: _fit_to_signals(recording, truths[recording.id]) for recording in data}
-    period = ObservationPeriod.fit(truths.values())
+    unstated = {recording.id: truths[recording.id] for recording in data if OBSERVED_TO not in recording.metadata}
+    period = ObservationPeriod.fit(unstated.values())
     if period is not None:
-        truths = {name: period.exclude_rest(truth) for name, truth in truths.items()}
+        truths |= {name: period.exclude_rest(truth) for name, truth in unstated.items()}
     directed = DirectedExamples.from_annotations(data, truths)
     if directed is not None:
         directed = dataclasses.replace(directed, by_role=role_inputs is not None)
