@@ -92,7 +92,7 @@ def test_impossible_times_are_problems_of_the_row(tmp_path: Path, cells: tuple[s
 
 def test_the_check_of_a_study_names_the_time_that_nobody_labeled(tmp_path: Path) -> None:
     (warning,) = (text for text in check_study(write_study(tmp_path)).warnings if "observed_to" in text)
-    assert warning.startswith("anna: 6 recordings have labels for 40 s from the first bout, and none in the 29 % of their time that follow")
+    assert warning.startswith("anna: 6 recordings have labels for 40 s from the first bout, and none in the 29 % of their time")
 
 
 def test_commands_that_read_the_study_note_it(tmp_path: Path) -> None:

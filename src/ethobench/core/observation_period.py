@@ -95,7 +95,7 @@ class ObservationPeriod:
         """Describe the period, for notes and model cards."""
         return (
             f"{self.n_recordings} recordings have labels for {self.seconds:g} s from the first bout, and none in the "
-            f"{100 * self.remainder:.0f} % of their time that follow"
+            f"{100 * self.remainder:.0f} % of their time that follows"
         )
 
     def exclude_rest(self, annotation: Annotation) -> Annotation:
