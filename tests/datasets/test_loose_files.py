@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.datasets.test_collate import write, write_project
+from tests.datasets.test_collate import labels, write, write_project
 from typer.testing import CliRunner
 
 import ethobench as eb
@@ -95,9 +95,29 @@ def test_one_entry(projects, tmp_path):
         run("budget", projects, "--entry", "m22")
     with pytest.raises(NotFoundError, match=r"no file has an entry 'else'\. Available"):
         run("agreement", projects, "--entry", "else")
+    write_project(tmp_path / "pred" / "model.boris", {"model": ("c.mp4", [5, 9])})  # one recording, and no entry m2
+    assert eb.score(tmp_path / "pred" / "model.boris", projects / "one.boris", entry="m2").recordings == ("m2",)
+    with pytest.raises(EthobenchError, match=r"choose it with entry='m1'.\nIf they are the same"):
+        eb.score(tmp_path / "pred" / "model.boris", projects / "one.boris")
+    with pytest.raises(EthobenchError, match=r"one\.boris has no annotation of entry 'm3'"):
+        eb.score(projects / "one.boris", projects / "two.boris", entry="m3")
     rated = tmp_path / "rated"  # an entry that is read again at the rate of another file
     write(rated / "labels" / "m2.csv", n=600)
     assert eb.collate([rated / "labels", projects / "one.boris"], entry="m2")["m2"].annotations
+
+
+def test_one_stream_of_files_with_several(tmp_path):
+    first, second = (labels(seed, 600) for seed in (1, 2))
+    for name in ("m1", "m2"):
+        recordings = [eb.Recording(stream, annotations={"anna": a}) for stream, a in (("S1", first), ("S2", second))]
+        (tmp_path / "truth").mkdir(exist_ok=True)
+        write_recordings(recordings, tmp_path / "truth" / f"{name}.txt", "caltech")
+        write_recordings([eb.Recording(name, annotations={"model": first})], tmp_path / "pred" / f"{name}.boris", "boris")
+    with pytest.raises(EthobenchError, match=r"only in .*truth: m1/S1, m1/S2, m2/S1, m2/S2.\n.* choose it with entry='S1'"):
+        eb.score(tmp_path / "pred", tmp_path / "truth")
+    scores = eb.score(tmp_path / "pred", tmp_path / "truth", entry="S1")
+    assert (scores.recordings, scores.overall["f1"]) == (("m1", "m2"), 1)
+    assert eb.score(tmp_path / "pred", tmp_path / "truth", entry="S2").overall["f1"] < 1
 
 
 def test_one_annotator(tmp_path):

@@ -139,7 +139,7 @@ def test_match_is_for_files(folders):
 
 def test_errors_about_names_list_both_sides_and_the_command(folders, tmp_path):
     with pytest.raises(
-        EthobenchError, match=r"only in .*pred: x1, x2; only in .*truth: y7, y8.\n.*state it with match=:\n  left,right\n  x1,y7"
+        EthobenchError, match=r"only in .*pred: x1, x2; only in .*truth: y7, y8.\n.*pass it with match=:\n  left,right\n  x1,y7"
     ):
         eb.score(*folders)
     result = CliRunner().invoke(app, ["agreement", *map(str, folders)])

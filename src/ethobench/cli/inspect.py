@@ -10,6 +10,7 @@ import typer
 from ethobench.cli.options import AnnotatorsOption, ReadOption, RenameOption, parse_options, parse_renames
 from ethobench.cli.output import echo_json, secho
 from ethobench.cli.tables import print_wrapped
+from ethobench.core.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -204,7 +205,7 @@ def _print(result: dict[str, Any]) -> None:
 
 def _describe_length(recording: dict[str, Any]) -> str:
     clock = "unknown rate" if recording["rate"] is None else f"{recording['rate']:g} Hz"
-    length = "unknown length" if recording["n_frames"] is None else f"{recording['n_frames']:,} frames"
+    length = "unknown length" if recording["n_frames"] is None else plural(recording["n_frames"], "{n} frame", "{n:,} frames")
     seconds = recording["seconds"]
     if seconds is None:
         return f"{length} at {clock}"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethobench.core.errors import MismatchError, NotFoundError
+from ethobench.core.wording import plural
 
 Array: TypeAlias = NDArray[Any]
 FEATURE_PREFIX = "features/"
@@ -49,7 +50,7 @@ class Signals:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Signals({len(self)} frames at {self.rate:g} Hz; {_few(self.channels, 'channels')})"
+        return f"Signals({plural(len(self), '{n} frame', '{n} frames')} at {self.rate:g} Hz; {_few(self.channels, 'channels')})"
 
     def __getitem__(self, frames: slice) -> Signals:
         """Return a slice of frames, without a copy."""
@@ -133,7 +134,7 @@ class Poses:
     def __repr__(self) -> str:
         rate = "unknown rate" if self.rate is None else f"{self.rate:g} Hz"
         individuals, keypoints = _few(self.individuals, "individuals"), _few(self.keypoints, "keypoints")
-        return f"Poses({len(self)} frames at {rate}; {individuals}; {keypoints}; {self.missing:.1%} missing)"
+        return f"Poses({plural(len(self), '{n} frame', '{n} frames')} at {rate}; {individuals}; {keypoints}; {self.missing:.1%} missing)"
 
     def __getitem__(self, frames: slice) -> Poses:
         """Return a slice of frames, without a copy."""

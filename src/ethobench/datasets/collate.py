@@ -336,8 +336,11 @@ def collate_pairs(
         Behaviors to rename on both sides, old name to new name.
     check_rename : bool
         Whether an old name that neither side has is an error.
-    match, entry
+    match
         See `collate`; ``left`` is a name of the predictions, ``right`` one of the references.
+    entry : str, optional
+        Read only this observation, channel or recording. A side that does not have it is read completely if each of its files has one
+        recording.
     annotator : str, optional
         Name of the annotator of references that name none; without effect on others.
     options : mapping of str to object, optional
@@ -351,10 +354,10 @@ def collate_pairs(
     dataset = references if isinstance(references, Dataset) else None
     sources = [Path(predictions), Path(references.source or references.name) if isinstance(references, Dataset) else Path(references)]
     in_memory = {} if dataset is None else {1: dataset}
-    items, notes = read_items(sources, rate, annotations_only=True, datasets=in_memory, entry=entry, options=options)
+    items, notes = read_items(sources, rate, annotations_only=True, datasets=in_memory, entry=entry, keep_single=True, options=options)
     for side, path in enumerate(sources):
         if not any(item.source == side for item in items):
-            raise EthobenchError(f"{path} has no annotation")
+            raise EthobenchError(f"{path} has no annotation" if entry is None else f"{path} has no annotation of entry {entry!r}")
     groups = match_items(items, sources, notes, True, () if match is None else read_match(match))
     _use_one_clock(groups, items, notes)
     if annotator is not None:

@@ -257,6 +257,7 @@ def read_items(
     annotations_only: bool,
     datasets: Mapping[int, Dataset] | None = None,
     entry: str | None = None,
+    keep_single: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> tuple[list[Item], list[Note]]:
     """Read all files of all sources.
@@ -273,6 +274,9 @@ def read_items(
         Sources, by index, that are loaded already.
     entry : str, optional
         Read only this observation, channel or recording; files without it are skipped.
+    keep_single : bool
+        Whether to read a source without the entry completely if each of its files has one recording, such as predictions to compare with
+        one observation of a project.
     options : mapping of str to object, optional
         Options of the readers. Each is passed to the formats that have it; one that no file's format has is an error.
 
@@ -299,11 +303,13 @@ def read_items(
         else:
             files, skipped = files_of[number]
             notes += skipped
+            available = {file: _entries(file, options or {}) if entry is not None else [] for file in files}
+            entries |= {name for names in available.values() for name in names}
+            is_single = all(len(names) == 1 and entry not in names for names in available.values())
+            chosen = None if keep_single and is_single else entry
             for file in files:
-                available = _entries(file, options or {}) if entry is not None else []
-                entries |= {*available}
-                if entry is None or entry in available:
-                    items += _items_of_file(number, file, rate, annotations_only, entry, options)
+                if chosen is None or chosen in available[file]:
+                    items += _items_of_file(number, file, rate, annotations_only, chosen, options)
     if entry is not None and entry not in entries:
         similar = get_close_matches(entry, entries, n=1)
         hint = f"; did you mean {similar[0]!r}?" if similar else "."
@@ -374,9 +380,10 @@ def items_of_recordings(number: int, file: Path, recordings: Sequence[Recording]
     entry : str, optional
         The only entry that was read.
     """
-    named_inside = reader.multiple_recordings or len(recordings) > 1
+    has_names = reader.multiple_recordings or len(recordings) > 1
     items = []
     for index, recording in enumerate(recordings):
+        named_inside = has_names and (entry is None or recording.id != f"{file.stem}/{entry}")  # one stream of a file is named by the file
         name = recording.id if named_inside else recording_name(file)
         is_stated = reader.per_frame or ("length" in reader.keeps and _labels_every_frame(recording))
         items.append(Item(number, file, name, recording, index, named_inside, entry, length_stated=is_stated))

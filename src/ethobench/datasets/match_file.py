@@ -141,27 +141,40 @@ def list_names(names: Sequence[str]) -> str:
     return join_names(names, "", most=MAX_NAMES)
 
 
-def describe_unmatched(sides: Sequence[tuple[object, Sequence[str]]]) -> str:
+def describe_unmatched(sides: Sequence[tuple[object, Sequence[str]]], *, entries: bool = False) -> str:
     """Describe names that could not be matched on two sides, and how to match them.
 
     Parameters
     ----------
     sides : sequence of (path, names)
+    entries : bool
+        Whether to suggest the choice of an entry where one side has several recordings for each of the other.
 
     Examples
     --------
     >>> print(describe_unmatched([("pred", ["m1_run2"]), ("truth", ["m1", "m2"])]))
     only in pred: m1_run2; only in truth: m1, m2.
-    If they are the same recordings under other names, list them in a CSV file and state it with match=:
+    If they are the same recordings under other names, list the pairs in a CSV file and pass it with match=:
       left,right
       m1_run2,m1
+    >>> print(describe_unmatched([("pred", ["m1"]), ("truth", ["m1/S1", "m1/S2"])], entries=True).splitlines()[1])
+    To compare with one of several observations or streams, choose it with entry='S1'.
     """
     listed = "; ".join(f"only in {path}: {list_names(names)}" for path, names in sides if names)
     examples = [list(names) for _, names in sides if names]
     if len(examples) < 2:
         return listed
+    entry = _entry_to_choose(*examples) if entries else ""
+    choice = ("To compare with one of several observations or streams, choose it with ", Option("entry", entry), ".\n") if entry else ()
     pairs = ((first, second) for first in examples[0][:50] for second in examples[1][:50])
     first, second = max(pairs, key=lambda pair: SequenceMatcher(None, *pair).ratio())
     quoted = [f'"{name}"' if "," in name else name for name in (first, second)]
-    advice = "If they are the same recordings under other names, list them in a CSV file and state it with "
-    return Message(f"{listed}.\n{advice}", Option("match"), f":\n  left,right\n  {','.join(quoted)}")
+    advice = "If they are the same recordings under other names, list the pairs in a CSV file and pass it with "
+    return Message(f"{listed}.\n", *choice, advice, Option("match"), f":\n  left,right\n  {','.join(quoted)}")
+
+
+def _entry_to_choose(first: Sequence[str], second: Sequence[str]) -> str:
+    """Return an entry of the side with more recordings: the part after the other side's name, or a name if the other side has only one."""
+    few, many = sorted((first, second), key=len)
+    streams = [name.removeprefix(f"{prefix}/") for prefix in few for name in many if name.startswith(f"{prefix}/")]
+    return next(iter(streams), many[0] if len(few) == 1 < len(many) else "")

@@ -93,7 +93,8 @@ def score(
         Names of files or recordings that belong together although they differ: predictions to truths, or a CSV file with the columns
         ``left`` (predictions) and ``right`` (truths).
     entry : str, optional
-        Read only this observation, channel or recording of files.
+        Read only this observation, channel or recording of files. A side that does not have it is read completely if each of its files
+        has one recording.
     exclusive : bool, optional
         Whether the behaviors of arrays of probabilities exclude each other. Default: yes if all rows sum to 1.
     options : mapping of str to object, optional
@@ -287,7 +288,7 @@ def read_score_files(
     matched = collate_pairs(pred, truth, rate=rate, rename=rename, match=match, entry=entry, annotator=named, options=options)
     if matched.only_predictions or not matched.pairs:
         sides = ((pred, matched.only_predictions), (truth, matched.only_references))
-        raise EthobenchError(Message("recording names do not match: ", describe_unmatched(sides)))
+        raise EthobenchError(Message("recording names do not match: ", describe_unmatched(sides, entries=True)))
     pairs: dict[str, Any] = {}
     notes = _note_unscored(matched)
     for name, pair in matched.pairs.items():
