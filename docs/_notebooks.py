@@ -19,6 +19,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent / "tutorials"
 TIMEOUT = 1800  # seconds of a cell, for machines that are busy
+LONGEST_ROW = 100  # characters; longer lines are sentences
 
 
 @dataclass
@@ -86,10 +87,13 @@ def _output(output: Any, page: Rendered) -> list[str]:
         return [f'<img src="{file}" alt="Figure {len(page.pictures)} of this page"{size}>']
     if "text/html" in data:
         html = re.sub(r"<style scoped>.*?</style>", "", data["text/html"], flags=re.DOTALL)
-        html = re.sub(r'<table border="\d" class="dataframe">', "<table>", html)  # the theme styles tables without a class
+        html = re.sub(r'<table[^>]* class="dataframe">', "<table>", html)  # the theme styles tables without a class
+        html = re.sub(r" \[([-.\d]+), ([-.\d]+)\]</td>", r"<br>[\1,&nbsp;\2]</td>", html)  # an interval stands below its score
         return [f'<div class="notebook-output" style="overflow-x: auto">{" ".join(html.split())}</div>']
     return [_fenced(data["text/plain"])] if "text/plain" in data else []
 
 
 def _fenced(text: str) -> str:
-    return f"```text\n{text.rstrip()}\n```"
+    block = f"```text\n{text.rstrip()}\n```"
+    is_prose = max(map(len, text.splitlines()), default=0) > LONGEST_ROW
+    return f'<div class="notebook-prose" markdown>\n\n{block}\n\n</div>' if is_prose else block
