@@ -107,7 +107,7 @@ def test_one_animal_per_group_is_refused():
         ("treatment", {"behaviors": "dig"}, "no behavior 'dig'"),
         ("treatment", {"reference": "placebo"}, "no group 'placebo'"),
         ("treatment", {"correct": "bonferroni"}, "`correct` must be one of holm, fdr, none"),
-        ("treatment", {"bin": "thirds"}, "within each bin"),
+        ("treatment", {"bin": "thirds"}, "within each time bin"),
         ("bin", {}, "need bin="),
         ("sex", {}, "one group only"),
         ("treatment", {"covariates": "age"}, "no column 'age'"),

@@ -175,7 +175,7 @@ def test_a_recording_without_poses_cannot_be_converted_to_movement() -> None:
 
 def test_without_xarray_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xarray", None)
-    with pytest.raises(EthobenchError, match=r"pip install ethobench\[movement\]"):
+    with pytest.raises(EthobenchError, match=r"pip install .ethobench\[movement\]."):
         pose_recording().to_movement()
 
 

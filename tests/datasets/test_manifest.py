@@ -343,7 +343,7 @@ def test_aliases_of_behaviors(folder, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("behavior,alias\nrunning,run\nrest,run\nother,\n", "alias 'run' of both 'running' and 'rest'"),
+        ("behavior,alias\nrunning,run\nrest,run\nother,\n", "'run' is an alias of both 'running' and 'rest'; keep one"),
         ("behavior,alias\nrunning,rest\nrest,\nother,\n", "'rest' is both a behavior and an alias of 'running'"),
         ("behavior,alias\nrun,\nrun,\nother,\n", "duplicate behavior 'run'"),
     ],

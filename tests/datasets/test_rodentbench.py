@@ -95,7 +95,7 @@ def test_mistakes_are_reported(root):
     with pytest.raises(MissingDataError, match=r"put videos into .*freezing/videos and annotations"):
         load_dataset("rodentbench/freezing")
     write_segments(root / "freezing/annotations/a.json", (0, 5, "Sleeping"))
-    with pytest.raises(NotFoundError, match="'Sleeping' is not one of Freezing, Not Freezing"):
+    with pytest.raises(NotFoundError, match="'Sleeping' is not one of the behaviors of this task: Freezing, Not Freezing"):
         load_dataset("rodentbench/freezing")
     with pytest.raises(EthobenchError, match="has the options `version`"):
         load_dataset("rodentbench/freezing", version="tiny")

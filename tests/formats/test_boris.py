@@ -365,7 +365,7 @@ def test_recordings_without_bouts_keep_what_was_observed(tmp_path: Path, observe
 
 def test_recordings_of_one_name_cannot_be_distinguished(tmp_path: Path) -> None:
     a = Annotation.from_bouts([0], [5], ["a"], ["a"], 25, 20)
-    with pytest.raises(EthobenchError, match="duplicate: 'r'"):
+    with pytest.raises(EthobenchError, match="several are called 'r'; rename them"):
         write_recordings([Recording("r", annotations={"me": a})] * 2, tmp_path / "x.boris")
     assert not (tmp_path / "x.boris").exists()
 

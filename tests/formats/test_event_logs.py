@@ -180,5 +180,5 @@ def test_losses_of_the_ethogram_are_reported() -> None:
 def test_clocks_that_are_too_fast_and_names_that_clash_are_refused() -> None:
     with pytest.raises(EthobenchError, match="microseconds"):
         event_logs.check_rate("this", 1e6)
-    with pytest.raises(EthobenchError, match="duplicate: 'a'"):
+    with pytest.raises(EthobenchError, match="several are called 'a'; rename them"):
         event_logs.check_ids("this", ["a", "b", "a"])

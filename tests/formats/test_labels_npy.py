@@ -117,7 +117,7 @@ def test_bad_files(tmp_path: Path, raw: bytes, message: str) -> None:
         ([[0.2, 0.8]], {}, "frame 0: 0.2 for '0' is neither 0 nor 1"),
         ([[0, 1]], {"behaviors": "a"}, "2 columns in the array, but 1 behaviors"),
         ([[0, 1]], {"behaviors": "a,b,c"}, "2 columns in the array, but 3 behaviors"),
-        (["x", "y"], {"behaviors": "x"}, "frame 1: not in behaviors=: y"),
+        (["x", "y"], {"behaviors": "x"}, "frame 1: the file has behaviors that are not listed in behaviors=: y"),
         (np.array([b"\xff\xfe"]), {}, "not UTF-8"),
     ],
 )
@@ -135,7 +135,7 @@ def test_layouts(tmp_path: Path) -> None:
     a = Annotation.from_frames([0, 1, -1, 1], Ethogram(["a", "other"], "other"), 25, unobserved=-1)
     for layout in ("codes", "onehot"):
         notes = write_annotation(a, tmp_path / f"{layout}.npy", layout=layout)
-        assert "read it with behaviors=a,other" in " ".join(map(str, notes))
+        assert "read it with behaviors='a,other'" in " ".join(map(str, notes))
         assert read_annotation(tmp_path / f"{layout}.npy", rate=25, behaviors="a,other") == a
     assert np.load(tmp_path / "codes.npy").tolist() == [0, 1, -1, 1]
     with pytest.raises(EthobenchError, match="`layout` must be one of named, codes, onehot"):

@@ -148,7 +148,7 @@ def test_dropped_samples_are_unobserved(tmp_path: Path) -> None:
         ("frame,a\n-4,1\n", "row 2: negative frame number -4"),
         ("frame,a\n0,1\n900000000,0\n", "span 900000001 frames"),
         ("frame,a\n900000000000,1\n", "1 rows span 900000000001 frames"),
-        ("frame\n0\n1\n", "no column of a behavior"),
+        ("frame\n0\n1\n", "no column with the labels of a behavior"),
         ("a,,b\n0,1,1\n", "no name"),
         ('a,b\n"0,1\n0,1\n', "a.csv"),
         (b"a,b\n\0\0\0", "binary"),

@@ -504,14 +504,14 @@ def test_text_that_hdf5_cannot_store_is_refused_in_one_line(tmp_path: Path) -> N
 
 def test_without_pynwb_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynwb", None)
-    with pytest.raises(EthobenchError, match=r"pip install ethobench\[nwb\]"):
+    with pytest.raises(EthobenchError, match=r"pip install .ethobench\[nwb\]."):
         write_recordings([Recording("r", annotations={"me": annotations()["plain"]})], tmp_path / "out.nwb")
     assert not (tmp_path / "out.nwb").exists()
 
 
 def test_without_h5py_the_error_says_what_to_install(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(EthobenchError, match=r"pip install ethobench\[pose\]"):
+    with pytest.raises(EthobenchError, match=r"pip install .ethobench\[pose\]."):
         read_recordings(session.path, "nwb", warn=False)
 
 

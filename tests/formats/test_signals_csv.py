@@ -142,5 +142,5 @@ def test_without_h5py_its_files_say_what_to_install(tmp_path, monkeypatch):
     path = tmp_path / "poses.h5"
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     monkeypatch.setattr(io, "find_spec", lambda name: None)
-    with pytest.raises(FormatError, match=r"requires h5py \(pip install ethobench\[pose\]\)"):
+    with pytest.raises(FormatError, match=r"requires h5py \(pip install .ethobench\[pose\].\)"):
         detect(path)

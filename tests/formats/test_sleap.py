@@ -252,7 +252,7 @@ def test_damaged_slp(tmp_path: Path) -> None:
 def test_without_sleap_io_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_slp(tmp_path / "a.slp")
     monkeypatch.setitem(sys.modules, "sleap_io", None)
-    with pytest.raises(EthobenchError, match=r"pip install ethobench\[pose\]"):
+    with pytest.raises(EthobenchError, match=r"pip install .ethobench\[pose\]."):
         read_recordings(path, warn=False)
 
 

@@ -87,7 +87,12 @@ class ValueOptions:
                 raise ParameterError(Message(f"groups by {name!r} need ", Option(option)))
         if self.bin is not None and "bin" not in (self.groups, *self.by):
             raise ParameterError(
-                Message("time bins are compared within each bin (", Option("by", "bin"), ") or with each other (groups bin)")
+                Message(
+                    "compare groups within each time bin with ",
+                    Option("by", "bin"),
+                    ", or time bins with each other with ",
+                    Option("groups", "bin"),
+                )
             )
         if self.zones not in (None, False) and "zone" not in (self.groups, *self.by):
             raise ParameterError(

@@ -38,7 +38,7 @@ def add_mixed_models(
     try:
         from statsmodels.regression.mixed_linear_model import MixedLM
     except ImportError:
-        raise EthobenchError("mixed models need statsmodels: pip install ethobench[stats]") from None
+        raise EthobenchError('mixed models need statsmodels: pip install "ethobench[stats]"') from None
     recordings, _ = joined_units(as_recordings(data))
     table = recording_table(recordings, options, annotator)
     for row in rows:

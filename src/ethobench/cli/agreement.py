@@ -45,7 +45,7 @@ def run(
 ) -> None:
     """Measure agreement of annotators: Cohen's kappa and F1 of each pair, Fleiss' kappa, Krippendorff's alpha, ICC.
 
-    Intervals are over individuals, or over recordings where individuals are not known; there are none below five.
+    Intervals are over individuals, or over recordings where individuals are not known; with fewer than five there are none.
 
     Example: [bold]ethobench agreement anna.boris ben.boris[/bold]
 

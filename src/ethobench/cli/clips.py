@@ -170,7 +170,7 @@ def _write_overlays(recordings: list[Recording], out: Path, style: ClipStyle, ca
     summary = ClipSummary(notes=[f"{r.id!r} has neither a video nor poses; skipped" for r in recordings if not can_show(r)])
     shown = [recording for recording in recordings if can_show(recording)]
     if not shown:
-        raise EthobenchError(f"{recordings[0].id!r}: neither a video nor poses, so there is nothing to show")
+        raise EthobenchError(f"{recordings[0].id!r} has neither a video nor poses, so there is nothing to show")
     paths = [out / f"{stem}.overlay.mp4" for stem in file_stems(recording.id for recording in shown)]
     for path in paths:
         check_new_path(path, overwrite=overwrite)

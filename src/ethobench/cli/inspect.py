@@ -10,6 +10,7 @@ import typer
 from ethobench.cli.options import AnnotatorsOption, ReadOption, RenameOption, parse_options, parse_renames
 from ethobench.cli.output import echo_json, secho
 from ethobench.cli.tables import print_wrapped
+from ethobench.core.messages import text_for_command_line
 from ethobench.core.wording import plural
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def describe_recording(recording: Recording) -> dict[str, Any]:
         "signals": None if recording.signals is None else repr(recording.signals),
         "features": None if recording.features is None else repr(recording.features),
         "annotators": {name: describe_annotation(a) for name, a in recording.annotations.items()},
-        "notes": [str(note) for note in (*recording.notes, *identity_swap_notes(recording))],
+        "notes": [text_for_command_line(note) for note in (*recording.notes, *identity_swap_notes(recording))],
     }
 
 

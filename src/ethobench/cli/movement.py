@@ -48,7 +48,10 @@ def run(
     ] = None,
     margin: Annotated[
         float | None,
-        typer.Option(help="Distance outside a zone, in its unit, at which it is left. Default: 2.5 % of its size.", metavar="LENGTH"),
+        typer.Option(
+            help="An animal has left a zone when it is this far outside, in the unit of the zone. Default: 2.5 % of its size.",
+            metavar="LENGTH",
+        ),
     ] = None,
     min_dwell: Annotated[
         float | None, typer.Option(help="Shortest visit of a zone, and shortest absence, in seconds. Default: 0.25.", metavar="SECONDS")

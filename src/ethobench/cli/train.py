@@ -118,7 +118,7 @@ def run(
     new_model.save(out)
     if new_model.evaluation:
         _print_evaluation(new_model.evaluation)
-    print_wrapped([f"{out}: {new_model!r}"], "")
+    _print_saved(out, new_model)
     echo("next:")
     echo(f"  ethobench predict {out} RECORDING... --out annotations/")
     if new_model.evaluation:
@@ -172,9 +172,13 @@ def _adapt(
     echo(f"F1 on the {len(data)} recordings before adaptation (zero-shot): {format_score(scores['zero_shot'])}")
     if "adapted" in scores:
         echo(f"F1 on each recording after adaptation to the others: {format_score(scores['adapted'])}")
-    print_wrapped([f"{out}: {adapted!r}"], "")
+    _print_saved(out, adapted)
     echo("next:")
     echo(f"  ethobench predict {out} RECORDING... --out annotations/")
+
+
+def _print_saved(out: Path, model: Model) -> None:
+    print_wrapped([f"wrote {out}, a model of kind {model.name}; {out / 'CARD.md'} has its settings, training data and scores"], "")
 
 
 def _fit_all(model: Model, data: Dataset, annotator: str | None, workers: int, progress: TrainingProgress) -> None:

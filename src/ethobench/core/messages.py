@@ -58,6 +58,18 @@ class Option:
         return " ".join(f"{flag} {shlex.quote(value)}" for value in values)
 
 
+def rate_option(rate: float) -> Option:
+    """Return the setting of a frame rate.
+
+    Examples
+    --------
+    >>> print(rate_option(30.0), rate_option(29.97).on_command_line)
+    rate=30 --rate 29.97
+    """
+    shown = float(f"{rate:g}")
+    return Option("rate", int(shown) if shown.is_integer() else shown)
+
+
 class ReaderOption(Option):
     """A setting of the reader of a file: a keyword argument in Python, ``--option NAME=VALUE`` on the command line.
 

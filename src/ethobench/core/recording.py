@@ -235,7 +235,7 @@ class Recording:
         try:
             import xarray
         except ImportError:
-            raise EthobenchError("converting poses to movement needs xarray: pip install ethobench[movement]") from None
+            raise EthobenchError('converting poses to movement needs xarray: pip install "ethobench[movement]"') from None
         n_frames = len(poses)
         rate = poses.rate or self.rate
         attributes: dict[str, Any] = {

@@ -47,7 +47,7 @@ def labels_by_recording(labels: Sequence[Recording], recordings: Sequence[Record
         if name is None:
             unmatched.append(labeled.id)
         elif name in matched:
-            raise EthobenchError(f"{source}: several files belong to recording {name!r}, such as {labeled.id!r}")
+            raise EthobenchError(f"{source}: several files belong to recording {name!r}, one of them is {labeled.id!r}; keep one of them")
         else:
             matched[name] = labeled.annotation()
     if not matched:

@@ -417,7 +417,7 @@ def _read_annotation(
     new_notes = [note for note in recording.notes if opened is None or note not in opened.notes]  # one file may have signals and labels
     notes = [Note(note.message, f"{file}{', ' + note.location if note.location else ''}", note.code) for note in new_notes]
     if rate is not None and annotation.rate != rate:
-        raise FormatError(path, f"the file has {annotation.rate:g} Hz, the manifest {rate:g} Hz")
+        raise FormatError(path, f"the file has {annotation.rate:g} Hz, the column rate {rate:g} Hz; correct the wrong one")
     annotation, more_notes = _select_subject(row, annotation, recording, opened)
     notes += more_notes
     if opened is not None:

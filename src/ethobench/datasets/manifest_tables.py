@@ -364,7 +364,7 @@ def read_ethogram(path: Path, entries: set[str]) -> tuple[Ethogram | None, dict[
             continue
         for alias in filter(None, (text.strip() for text in row.get("alias", "").split(";"))):
             if aliases.setdefault(alias, name) != name:
-                raise FormatError(path, f"alias {alias!r} of both {aliases[alias]!r} and {name!r}", location)
+                raise FormatError(path, f"{alias!r} is an alias of both {aliases[alias]!r} and {name!r}; keep one of them", location)
         if name in behaviors and row.get("alias"):
             continue
         if name in behaviors:

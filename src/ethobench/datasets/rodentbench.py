@@ -197,7 +197,9 @@ def _with_labels_of(annotation: Annotation, source: Source, ethogram: Ethogram, 
     used = {annotation.ethogram[int(code)].name for code in set(annotation.behavior.tolist())}
     unknown = sorted(name for name in used if not names[name])
     if unknown:
-        raise NotFoundError(f"{recording_id}: {', '.join(map(repr, unknown))} is not one of {', '.join(source.labels)}")
+        raise NotFoundError(
+            f"{recording_id}: {', '.join(map(repr, unknown))} is not one of the behaviors of this task: {', '.join(source.labels)}"
+        )
     kept = annotation.restrict([name for name in annotation.ethogram.names if names[name]])
     renamed = kept.rename({name: new for name, new in names.items() if new and new != name}).with_ethogram(ethogram)
     return renamed if renamed.rate == source.rate else renamed.resample(source.rate)

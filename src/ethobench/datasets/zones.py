@@ -199,7 +199,7 @@ def import_shapely() -> Any:
     try:
         import shapely
     except ImportError:
-        raise EthobenchError("zones need shapely: pip install ethobench[stats]") from None
+        raise EthobenchError('zones need shapely: pip install "ethobench[stats]"') from None
     return shapely
 
 

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ethobench.core import Annotation, ClockOrigin, Ethogram, Observed, Recording, Signals
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.messages import Message, ReaderOption
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats.base import Format, register_format, select_entries
 from ethobench.formats.bouts import frames_rate
@@ -90,10 +91,12 @@ class BebePredictions(Format):
             check_label(path, int(codes.max()), f"row {int(codes.argmax()) + 1}")
         names = list(behaviors) if behaviors is not None else [f"class_{i}" for i in range(1, int(codes.max()) + 1)]
         if codes.min() < 0 or codes.max() > len(names):
-            raise FormatError(path, f"codes from {codes.min()} to {codes.max()}, but {len(names)} behaviors in behaviors=")
+            problem = f"codes from {codes.min()} to {codes.max()}, but {len(names)} behaviors in "
+            raise FormatError(path, Message(problem, ReaderOption("behaviors")))
         clock, notes = frames_rate(rate)
         if behaviors is None:
-            message = "no names of behaviors in the file; using class_1, class_2, ... (name them with behaviors=)"
+            unnamed = "no names of behaviors in the file; using class_1, class_2, ... (name them with "
+            message = Message(unnamed, ReaderOption("behaviors"), ")")
             notes.append(Note(message, code="numeric-labels"))
         annotation = Annotation.from_frames(codes - 1, Ethogram(names), clock, unobserved=-1)
         name = path.name.split(".")[0]

@@ -21,6 +21,7 @@ from typing import Any
 from ethobench.core import Annotation, Behavior, Ethogram, Recording
 from ethobench.core.errors import FormatError, Note
 from ethobench.core.ethogram import guess_background
+from ethobench.core.messages import Message, Option
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import event_logs
 from ethobench.formats.base import Format, register_format, select_entries
@@ -116,7 +117,7 @@ class _ObservationReader:
             clock = rate or fps or SECONDS_RATE
             events, window = self._times_from_start(events, window, length)
             if self.fields.get("type") != LIVE and not fps and rate is None:
-                self._note(f"no frame rate in the file; assuming {clock:g} Hz (set it with rate=)", "assumed-rate")
+                self._note(Message(f"no frame rate in the file; assuming {clock:g} Hz (set it with ", Option("rate"), ")"), "assumed-rate")
         if not events and window is None:
             window = (0.0, 0.0)
             self._note("no events; read as unobserved", "no-events")

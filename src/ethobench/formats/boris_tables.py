@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.messages import Message, Option
 from ethobench.formats import event_logs
 from ethobench.formats.base import ignored_columns
 from ethobench.formats.bouts import SECONDS_RATE
@@ -65,7 +66,7 @@ class ObservationFacts:
     def clock(self, rate: float | None) -> float:
         """Return the frame rate to convert times with; adds a note if it is assumed."""
         if rate is None and self.fps is None and self.metadata.get("media"):
-            message = f"no frame rate in the file; assuming {SECONDS_RATE:g} Hz (set it with rate=)"
+            message = Message(f"no frame rate in the file; assuming {SECONDS_RATE:g} Hz (set it with ", Option("rate"), ")")
             self.notes.append(Note(message, code="assumed-rate"))
         return rate or self.fps or SECONDS_RATE
 

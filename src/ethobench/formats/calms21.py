@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, ClockOrigin, Ethogram, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, MismatchError, Note
 from ethobench.core.ethogram import guess_background
+from ethobench.core.messages import Message, rate_option
 from ethobench.core.recording import match_length
 from ethobench.core.wording import join_names
 from ethobench.formats.base import Format, ignored_columns, register_format, select_entries
@@ -84,7 +85,8 @@ class CalMS21(Format):
                     raise EthobenchError(f"duplicate recording {recording.id!r}; CalMS21 files identify recordings by name")
                 records[recording.id] = lambda r=recording, a=annotation: _record(r, a)  # type: ignore[misc]
             if recording.rate not in (None, RATE):
-                message = f"CalMS21 files do not store the rate and are read at {RATE:g} Hz; read this one with rate={recording.rate:g}"
+                problem = f"CalMS21 files do not store the rate and are read at {RATE:g} Hz; read this one with "
+                message = Message(problem, rate_option(recording.rate))
                 notes.append(Note(message, code="lost-rate"))
         with path.open("w", encoding="utf-8") as file:
             _write_groups(file, groups)

@@ -134,5 +134,6 @@ def note_different_units(recordings: Iterable[Recording]) -> None:
         channel = next((name for name in recording.metadata.get("units", {}) if len(example_of[name]) > 1), None)
         if channel is not None:
             examples = ", ".join(f"{name!r} in {unit}" for unit, name in example_of[channel].items())
-            message = f"{channel} has different units: {examples}; convert one of them, or correct the unit in its header (or with units=)"
+            problem = f"{channel} has different units: {examples}; convert one of them, or correct the unit in its header (or with "
+            message = Message(problem, ReaderOption("units"), ")")
             recording.notes = (*recording.notes, Note(message, code="different-units"))

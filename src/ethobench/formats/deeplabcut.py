@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Poses, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.messages import Message, rate_option
 from ethobench.formats import arrow_tables, hdf5, pose_arrays
 from ethobench.formats.base import Format, register_format, select_entries
 from ethobench.formats.safe_pickle import load_plain
@@ -179,10 +180,10 @@ def _write_table(recording: Recording, poses: Poses, path: Path) -> list[Note]:
     losses = {
         "lost-annotations": ("annotations; they are lost", bool(recording.annotations)),
         "lost-features": ("features; they are lost", recording.features is not None),
-        "lost-rate": (f"the frame rate; read them with rate={poses.rate or 0:g}", poses.rate is not None),
+        "lost-rate": (Message("the frame rate; read them with ", rate_option(poses.rate or 0)), poses.rate is not None),
         "lost-points": (f"points at 0, 0 with confidence 0; {int(origin.sum())} will be read as missing", bool(origin.any())),
     }
-    return [Note(f"DeepLabCut files do not store {message}", code=code) for code, (message, is_lost) in losses.items() if is_lost]
+    return [Note(Message("DeepLabCut files do not store ", message), code=code) for code, (message, is_lost) in losses.items() if is_lost]
 
 
 def _is_hdf5(path: Path) -> bool:

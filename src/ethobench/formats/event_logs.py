@@ -340,7 +340,9 @@ def check_ids(title: str, ids: Iterable[str]) -> None:
     """Raise an error if two recordings have the same name."""
     repeated = duplicates(ids)
     if repeated:
-        raise EthobenchError(f"a {title} identifies recordings by name, but these names are duplicate: {', '.join(map(repr, repeated))}")
+        raise EthobenchError(
+            f"a {title} identifies recordings by name, but several are called {', '.join(map(repr, repeated))}; rename them"
+        )
 
 
 def event_seconds(event: Event, rate: float) -> float:

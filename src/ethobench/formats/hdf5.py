@@ -145,7 +145,7 @@ def open_file(path: Path) -> Iterator[h5py.File]:
     try:
         import h5py
     except ImportError:
-        raise EthobenchError(f"{path}: reading HDF5 files requires h5py (pip install ethobench[pose])") from None
+        raise EthobenchError(f'{path}: reading HDF5 files requires h5py (pip install "ethobench[pose]")') from None
     check_structure(path)
     try:
         file = h5py.File(path, "r", locking=False)

@@ -332,9 +332,11 @@ class _TimeReader:
         seconds = times * DAY
         is_rounded = bool(np.abs(seconds - np.round(seconds)).max() < 0.005 or np.abs(seconds - np.round(seconds, 3)).max() < 1e-6)
         if is_rounded:
-            self.notes.append(
-                Note("times are read as fractions of a day, as spreadsheets store them (time_unit=s: seconds)", code="assumed-unit")
+            fractions = Message(
+                "times are read as fractions of a day, as in spreadsheets; if they are seconds, set ",
+                ReaderOption("time_unit", "s"),
             )
+            self.notes.append(Note(fractions, code="assumed-unit"))
             return "days"
         message = "all times are below one second and bouts take a few milliseconds; if these are fractions of a day, set "
         self.notes.append(Note(Message(message, ReaderOption("time_unit", "days")), code="assumed-unit"))

@@ -68,7 +68,7 @@ def detect(path: str | Path) -> Format:
     confidences = sorted(((_sniff(f, path, head, reasons), f.name) for f in formats), reverse=True)
     (best, name), (second, rival) = confidences[0], confidences[1]
     if best <= 0 and head.is_hdf5 and find_spec("h5py") is None:
-        raise FormatError(path, "reading HDF5 files requires h5py (pip install ethobench[pose])")
+        raise FormatError(path, 'reading HDF5 files requires h5py (pip install "ethobench[pose]")')
     if best <= 0:
         message = "unknown format; if you know the format, specify it (`ethobench formats` lists all)"
         damage = "; the file may be damaged: " + "; ".join(dict.fromkeys(reasons.values())) if reasons else ""
@@ -196,7 +196,8 @@ def read_annotation(
     if not annotated:
         raise NotFoundError(f"{path} contains no annotation")
     if len(annotated) > 1:
-        raise EthobenchError(f"{path} contains {len(annotated)} annotations; select one with entry=: {', '.join(r.id for r in annotated)}")
+        listed = ", ".join(r.id for r in annotated)
+        raise EthobenchError(Message(f"{path} contains {len(annotated)} annotations; select one with ", Option("entry"), f": {listed}"))
     only = next(iter(annotated[0].annotations))
     is_unnamed = len(annotated[0].annotations) == 1 and only in (DEFAULT_ANNOTATOR, annotated[0].id)
     return annotated[0].annotation(None if is_unnamed else annotator)

@@ -118,7 +118,7 @@ class OneHotCsv(Format):
         clock = clock_of(table, rate)
         columns = list(range(0 if table.index is None else 1, len(table.header)))
         if not columns:
-            raise FormatError(path, "no column of a behavior", "header")
+            raise FormatError(path, "no column with the labels of a behavior", "header")
         names = [table.header[c] for c in columns]
         if "" in names:
             raise FormatError(path, "a column of a behavior has no name", "header")
@@ -246,7 +246,8 @@ def _loss_notes(title: str, annotation: Annotation, codes: NDArray[np.int64]) ->
     notes = []
     unused = [name for code, name in enumerate(ethogram.names) if not (codes == code).any()]
     if unused:
-        message = f"{title} stores only behaviors that occur; lost unless the file is read with behaviors=: {', '.join(unused)}"
+        problem = f"{title} stores only behaviors that occur; lost unless the file is read with "
+        message = Message(problem, ReaderOption("behaviors"), f": {', '.join(unused)}")
         notes.append(Note(message, code="lost-behaviors"))
     if (codes == len(ethogram)).any():
         notes.append(Note(f"frames without a behavior are written as {NO_BEHAVIOR!r}", code="renamed-background"))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, ClockOrigin, Ethogram, Recording
 from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.messages import Message, ReaderOption
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import per_frame
 from ethobench.formats.base import Format, register_format, select_entries
@@ -93,7 +94,8 @@ class LabelsNpy(Format):
                 fields[name] = array[:, code]
             array = fields
         else:
-            message = f"{self.title} in this layout does not store names; read it with behaviors={','.join(ethogram.names)}"
+            names = ReaderOption("behaviors", ",".join(ethogram.names))
+            message = Message(f"{self.title} in this layout does not store names; read it with ", names)
             notes.append(Note(message, code="lost-names"))
         latin = all(ord(letter) < 256 for name in ethogram.names for letter in name)
         with path.open("wb") as file:
@@ -129,11 +131,15 @@ def _kind(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
     raise FormatError(path, f"labels must have shape (frames,) or (frames, behaviors); got {dtype} of shape {shape}")
 
 
+def _not_listed(names: list[str]) -> Message:
+    return Message("the file has behaviors that are not listed in ", ReaderOption("behaviors"), f": {', '.join(names)}")
+
+
 def _from_fields(path: Path, array: NDArray[Any], expected: list[str] | None, rate: float) -> tuple[Annotation, list[Note]]:
     names = list(array.dtype.names or ())
     unknown = [name for name in names if name not in expected] if expected is not None else []
     if unknown:
-        raise FormatError(path, f"not in behaviors=: {', '.join(unknown)}")
+        raise FormatError(path, _not_listed(unknown))
     columns = [_checked(path, np.asarray(array[name]), name) for name in names]
     return per_frame.annotation_of(np.stack(columns, axis=1), named_ethogram(names), rate)
 
@@ -142,7 +148,8 @@ def _from_columns(path: Path, array: NDArray[Any], expected: list[str] | None, r
     table = array.reshape(len(array), -1)
     names, notes = _names(table.shape[1], expected)
     if len(names) != table.shape[1]:
-        raise FormatError(path, f"{table.shape[1]} columns in the array, but {len(names)} behaviors in behaviors=")
+        message = Message(f"{table.shape[1]} columns in the array, but {len(names)} behaviors in ", ReaderOption("behaviors"))
+        raise FormatError(path, message)
     columns = [_checked(path, np.asarray(table[:, i]), name) for i, name in enumerate(names)]
     annotation, more_notes = per_frame.annotation_of(np.stack(columns, axis=1), named_ethogram(names), rate)
     return annotation, notes + more_notes
@@ -159,7 +166,7 @@ def _from_names(path: Path, array: NDArray[Any], expected: list[str] | None, rat
     unknown = [word for word in labels if word not in ethogram]
     if unknown:
         frame = int(np.argmax(label_index == text.index(unknown[0])))
-        raise FormatError(path, f"not in behaviors=: {', '.join(unknown)}", f"frame {frame}")
+        raise FormatError(path, _not_listed(unknown), f"frame {frame}")
     lookup = np.array([ethogram.code(word) if word in ethogram else per_frame.UNOBSERVED for word in text], dtype=np.int64)
     return _from_code_array(lookup[label_index.reshape(-1)] if text else np.zeros(0, dtype=np.int64), ethogram, rate), []
 
@@ -177,7 +184,8 @@ def _from_codes(path: Path, array: NDArray[Any], expected: list[str] | None, rat
     if expected is None and highest >= MOST_BEHAVIORS:
         raise FormatError(path, f"code {highest} is too high for a label", f"frame {int(np.argmax(codes))}")
     if expected is not None and highest >= len(expected):
-        raise FormatError(path, f"code {highest}, but only {len(expected)} behaviors in behaviors=", f"frame {int(np.argmax(codes))}")
+        message = Message(f"code {highest}, but only {len(expected)} behaviors in ", ReaderOption("behaviors"))
+        raise FormatError(path, message, f"frame {int(np.argmax(codes))}")
     names, notes = _names(highest + 1, expected)
     return _from_code_array(codes, named_ethogram(names), rate), notes
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, ClockOrigin, Ethogram, Observed, Recording, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import FormatError, Note
+from ethobench.core.messages import Message, ReaderOption
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import per_frame
 from ethobench.formats.base import Format, ignored_columns, register_format, select_entries
@@ -302,7 +303,8 @@ class _Reader:
             columns: dict[str, NDArray[np.float64]] = content["columns"]
             names = self.behaviors or list(columns)
             if len(names) != len(columns):
-                raise FormatError(self.path, f"{len(columns)} columns of behaviors, but {len(names)} names in behaviors=")
+                message = Message(f"{len(columns)} columns of behaviors, but {len(names)} names in ", ReaderOption("behaviors"))
+                raise FormatError(self.path, message)
             values = np.stack([np.where(np.isnan(c), per_frame.UNOBSERVED, c) for c in columns.values()], axis=1).astype(np.int8)
             return per_frame.annotation_of(values, named_ethogram(names), rate)
         if "codes" in content:

@@ -264,7 +264,7 @@ def write_session(recording: Recording, path: Path) -> list[Note]:
     try:
         import pynwb
     except ImportError:
-        raise EthobenchError("writing NWB files requires pynwb (pip install ethobench[nwb])") from None
+        raise EthobenchError('writing NWB files requires pynwb (pip install "ethobench[nwb]")') from None
     notes = [] if recording.signals is None else [Note("poses and signals are not written to NWB; they are lost", code="lost-signals")]
     start = recording.start_time
     if start is not None and start.tzinfo is None:

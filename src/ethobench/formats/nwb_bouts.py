@@ -14,6 +14,7 @@ from ethobench.core import Annotation, Behavior, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import FormatError, Note
 from ethobench.core.ethogram import guess_background
+from ethobench.core.messages import Message, ReaderOption
 from ethobench.formats import hdf5
 from ethobench.formats.base import ignored_columns
 from ethobench.formats.bouts import SECONDS_RATE, BoutRows, to_clock
@@ -178,8 +179,8 @@ def _bout_rows(
     key = label or next((name for name in LABELS if name in columns), None)
     if key is None:
         others = ", ".join(name for name in columns if name not in OTHER_COLUMNS) or "none"
-        message = f"ignored table without a column of behaviors; specify it with label= (columns: {others})"
-        return None, [], [Note(message, location, "ignored-table")]
+        unlabeled = Message("ignored table without a column of behaviors; specify it with ", ReaderOption("label"), f" (columns: {others})")
+        return None, [], [Note(unlabeled, location, "ignored-table")]
     start, stop = (hdf5.array(path, table, name, 1).astype(float) - begin for name in ("start_time", "stop_time"))
     names = _column(path, table, key)
     if not len(names) == len(start) == len(stop):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ethobench.core import Annotation, Ethogram, Observed, Track
 from ethobench.core import intervals as iv
 from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.messages import Message, ReaderOption, rate_option
 from ethobench.formats.size_limits import check_table
 from ethobench.formats.tables import format_time
 from ethobench.formats.text import duplicates, guess_delimiter, has_spaced_cells, is_number, read_text, strip_cells
@@ -29,7 +30,7 @@ TIME_NAMES = frozenset({"time", "time_s", "time (s)", "times", "t", "seconds", "
 LABEL_NAMES = frozenset(
     {"label", "labels", "behavior", "behaviour", "annotation", "annotations", "class", "code", "state", "action", "behavior_code"}
 )
-NUMERIC_LABELS = Note("labels are numbers without names; name them with behaviors=", code="numeric-labels")
+NUMERIC_LABELS = Note(Message("labels are numbers without names; name them with ", ReaderOption("behaviors")), code="numeric-labels")
 YES, NO = frozenset({"1", "1.0", "true", "t", "yes"}), frozenset({"0", "0.0", "false", "f", "no"})
 
 
@@ -239,7 +240,8 @@ def index_cells(kind: str, annotation: Annotation) -> list[tuple[str, list[Any]]
 
 def rate_notes(title: str, kind: str, rate: float) -> list[Note]:
     """Return a note that a file without times does not store its rate; no note if the index is "time"."""
-    return [] if kind == "time" else [Note(f"{title} does not store the frame rate; read it with rate={rate:g}", code="lost-rate")]
+    message = Message(f"{title} does not store the frame rate; read it with ", rate_option(rate))
+    return [] if kind == "time" else [Note(message, code="lost-rate")]
 
 
 def behavior_names(behaviors: Sequence[str] | str) -> list[str]:

@@ -251,7 +251,7 @@ def _blocks(table: SampleTable, split: float | None, rate: float | None) -> list
         if len(periods) > 1:
             message = f"{len(periods)} periods with gaps between them, each read as a recording of its own"
             limit = "gaps longer than an hour" if split is None else f"gaps longer than {split:g} s"
-            notes = [*notes, Note(f"{message} ({limit}; see split=)", code="split-recording")]
+            notes = [*notes, Note(Message(f"{message} ({limit}; see ", ReaderOption("split"), ")"), code="split-recording")]
         for number, period in enumerate(periods, start=1):
             start = rows.start + period.start if isinstance(rows, slice) else 0
             chosen = slice(start, start + period.stop - period.start) if isinstance(rows, slice) else _as_slice(rows[period])
@@ -339,7 +339,8 @@ class _Reader:
         elif table.one_hot is not None:
             self.ethogram = named_ethogram(table.roles.one_hot)
         elif behaviors is not None or unobserved is not None:
-            raise EthobenchError(f"{table.path} has no column of labels for `behaviors` or `unobserved`; name it with label=")
+            problem = f"{table.path} has no column of labels for `behaviors` or `unobserved`; name it with "
+            raise EthobenchError(Message(problem, ReaderOption("label")))
 
     def _decode_labels(self, behaviors: Names, unobserved: Names) -> None:
         codes, words = self.table.labels or (np.zeros(0, dtype=np.int32), [])

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ethobench.core import Annotation, Poses, Recording, Signals
 from ethobench.core.errors import EthobenchError, FormatError, Note
+from ethobench.core.messages import Message, ReaderOption, rate_option
 from ethobench.core.recording import DEFAULT_ANNOTATOR
 from ethobench.formats import arrow_tables, per_frame
 from ethobench.formats.base import Format, register_format, select_entries
@@ -211,7 +212,8 @@ def _clock(layout: _Layout, rate: float | None) -> FrameClock:
     clock = clock_of(per_frame.FrameTable(layout.path, header, column, layout.first_row), rate)
     check_size(layout.path, 8 * clock.n_frames * len(layout.header), 8 * n_rows * len(layout.header))
     if rate is not None and clock.rate != rate:
-        clock.notes.append(Note(f"column {header[0]!r} states {clock.rate:g} Hz; using rate={rate:g}", code="different-rate"))
+        message = Message(f"column {header[0]!r} states {clock.rate:g} Hz; using ", rate_option(rate))
+        clock.notes.append(Note(message, code="different-rate"))
         clock = replace(clock, rate=rate)
     return clock
 
@@ -237,11 +239,12 @@ def _label_columns(layout: _Layout, behaviors: Sequence[str] | str | None) -> tu
             break
         guessed.insert(0, i)
     if not guessed:
-        message = "no columns of behaviors (the last columns, with only 0 and 1); list them with behaviors= if there are any"
+        problem = "no columns of behaviors (the last columns, with only 0 and 1); list them with "
+        message = Message(problem, ReaderOption("behaviors"), " if there are any")
         return [], [Note(message, code="no-behaviors")]
     guessed_names = ", ".join(layout.header[i] for i in guessed)
-    message = f"the last columns with only 0 and 1 are read as behaviors: {guessed_names} (set them with behaviors=)"
-    return guessed, [Note(message, code="guessed-behaviors")]
+    guess = f"the last columns with only 0 and 1 are read as behaviors: {guessed_names} (set them with "
+    return guessed, [Note(Message(guess, ReaderOption("behaviors"), ")"), code="guessed-behaviors")]
 
 
 def _is_binary(column: pd.Series[Any]) -> bool:

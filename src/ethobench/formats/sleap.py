@@ -138,7 +138,7 @@ def load_slp(path: Path) -> Any:
     try:
         import sleap_io
     except ImportError:
-        raise EthobenchError(f"{path}: reading .slp files requires sleap-io (pip install ethobench[pose])") from None
+        raise EthobenchError(f'{path}: reading .slp files requires sleap-io (pip install "ethobench[pose]")') from None
     with hdf5.open_file(path) as file:
         hdf5.refuse_external_links(path, file)
         events = [f"{group}/{name}" for group in EVENT_GROUPS if group in file for name in hdf5.names(hdf5.member(path, file, group))]

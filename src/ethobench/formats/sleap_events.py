@@ -72,7 +72,7 @@ class SleapEvents(Format):
         try:
             import sleap_io
         except ImportError:
-            raise EthobenchError(f"{path}: writing .slp files requires sleap-io (pip install ethobench[pose])") from None
+            raise EthobenchError(f'{path}: writing .slp files requires sleap-io (pip install "ethobench[pose]")') from None
         (recording,) = recordings
         names = dict.fromkeys([*recording.subjects, *(name for a in recording.annotations.values() for name in a.subjects)])
         tracks = {name: sleap_io.Track(name) for name in names}
