@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ethobench.cli.output import echo
-from ethobench.cli.tables import format_with_interval, print_table, print_wrapped
+from ethobench.cli.tables import format_score, format_with_interval, print_table, print_wrapped
 
 if TYPE_CHECKING:
     from ethobench.core import Dataset, Prediction
@@ -61,10 +61,10 @@ def run(
     _print_comparisons(comparisons)
     limit = ceiling(test, predictions).of("f1", annotator=first)
     if limit["reached"]:
-        comparison = f"{default.name} agrees with {first} as well as {second} does"
+        comparison = f"In frame F1, {default.name} agrees with {first} as well as {second} does"
     else:
-        comparison = f"{default.name} agrees with {first} not yet as well as {second} does"
-    _print_step(f"{comparison} (frame F1 {limit['model']:.2f}; {second}: {limit['human']:.2f}).")
+        comparison = f"In frame F1, {default.name} does not agree with {first} as well as {second} does"
+    _print_step(f"{comparison}: {format_score(limit['model'])}, {second} {format_score(limit['human'])}.")
     _write(test, predictions, scores, default.name, first, out)
     _print_next(default.name, first, out)
     if default.note:
