@@ -149,6 +149,8 @@ def test_hiding_frames_cuts_bouts_there_and_nowhere_else(rows, flags):
 def test_predictions_that_do_not_fit_are_refused():
     with pytest.raises(MismatchError, match="has 3 rows"):
         Prediction(softmax(3, 4, 0), Ethogram(NAMES), 30, annotation=Annotation.from_frames([0, 0], Ethogram(NAMES), 30))
+    with pytest.raises(MismatchError, match=r"`boundaries` has shape \(1, 3, 4\), expected \(n_models, 3, 2\)"):
+        Prediction(softmax(3, 4, 0), Ethogram(NAMES), 30, boundaries=np.zeros((1, 3, 4)))
 
 
 def test_predictions_are_decoded():
@@ -187,6 +189,10 @@ def test_removing_frames_keeps_the_precision_of_the_others(dtype):
     assert probabilities.dtype == dtype
     assert np.isnan(probabilities[:5]).all()
     assert np.array_equal(probabilities[5:], values[5:])
+    edges = np.random.default_rng(1).uniform(size=(1, 20, 2))
+    assert np.array_equal(
+        Prediction(values, Ethogram(["a", "b"]), 10, exclusive=True, boundaries=edges).without_frames(mask).boundaries, edges
+    )
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,25 @@ def test_without_calibration_a_blend_is_the_weighted_mean():
     assert np.array_equal(weighted_mean({"boost": first["a"]}, {"boost": 1.0}).probabilities, first["a"].probabilities.astype(np.float32))
 
 
+def test_a_blend_has_the_boundaries_of_all_models_that_predict_them():
+    first = draw_predictions(1.0, 0)[0]
+    random = np.random.default_rng(0)
+    onsets = [random.uniform(size=(1, first["a"].n_frames, 2)) for _ in range(2)]
+
+    def with_onsets(values):
+        return Prediction(first["a"].probabilities, ETHOGRAM, first["a"].rate, exclusive=True, boundaries=values)
+
+    predictions = {"boost": first["a"], "tcn": with_onsets(onsets[0]), "tcn-2": with_onsets(onsets[1])}
+    blended = weighted_mean(predictions, {"boost": 0.5, "tcn": 0.3, "tcn-2": 0.2})
+    np.testing.assert_array_equal(blended.boundaries, np.concatenate(onsets))
+    np.testing.assert_allclose(weighted_mean(predictions, {"boost": 0.5, "tcn": 0.5, "tcn-2": 0}).boundaries, onsets[0])
+    assert weighted_mean(predictions, {"boost": 1.0, "tcn": 0, "tcn-2": 0}).boundaries is None
+    calibrated = Blend({"boost": 0.5, "tcn": 0.5}, {"tcn": Calibration(2.0, (0.0, 0.0), True)}).apply(
+        {name: predictions[name] for name in ("boost", "tcn")}
+    )
+    np.testing.assert_allclose(calibrated.boundaries, onsets[0])
+
+
 def test_priors_undo_the_bias_of_calibrations():
     calibrations = {"boost": Calibration(1.0, (0.5, -0.5), True), "tcn": Calibration(1.0, (1.5, -9.0), True)}
     priors = Blend({"boost": 0.5, "tcn": 0.5}, calibrations).priors(ETHOGRAM)

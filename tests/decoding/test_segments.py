@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.ndimage import maximum_filter1d
 from tests.hypothesis_limits import at_most
 
 from ethobench import score
@@ -20,7 +21,14 @@ from ethobench.datasets.synthetic import State, sample_codes
 from ethobench.decoding import segments
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.search import DecoderConfig, fit_decoder
-from ethobench.decoding.segments import CandidateSegments, SegmentFeatures, SegmentScorer, fit_segment_scorer, propose_segments
+from ethobench.decoding.segments import (
+    CandidateSegments,
+    LabeledColumns,
+    SegmentFeatures,
+    SegmentScorer,
+    fit_segment_scorer,
+    propose_segments,
+)
 from ethobench.decoding.training_data import DecoderTrainingData
 from ethobench.decoding.viterbi import NO_BEHAVIOR
 
@@ -140,6 +148,26 @@ def test_features_equal_their_definitions(seed):
 
 
 @given(seed=st.integers(0, 10_000))
+@at_most(40)
+def test_features_of_boundaries_are_the_highest_probabilities_close_to_both_ends(seed):
+    random = np.random.default_rng(seed)
+    n, typical = int(random.integers(5, 90)), float(random.uniform(1, 80))
+    values, edges = random.dirichlet(np.ones(3), n), random.uniform(size=(2, n, 2))
+    edges[:, random.integers(0, n)] = np.nan  # not predicted
+    candidates = propose_segments(values, typical)
+    rows = SegmentFeatures(values, candidates, typical, edges).rows(slice(None))
+    np.testing.assert_array_equal(rows[:, :-4], SegmentFeatures(values, candidates, typical).rows(slice(None)))
+    reach = max(int(typical / 8), 1)
+    for k in random.integers(0, len(rows), 5):
+        near = [
+            slice(max(min(int(end), n - 1) - reach, 0), min(int(end), n - 1) + reach + 1)
+            for end in (candidates.start[k], candidates.stop[k])
+        ]
+        expected = [np.nan_to_num(edges[:, frames]).max(axis=1).mean(axis=0) for frames in near]
+        np.testing.assert_allclose(rows[k, -4:], np.concatenate(expected))
+
+
+@given(seed=st.integers(0, 10_000))
 @at_most(60)
 def test_true_bouts_have_an_intersection_over_union_of_one_half(seed):
     random = np.random.default_rng(seed)
@@ -207,6 +235,62 @@ def test_segment_scoring_beats_smoothing_on_new_recordings():
     assert scores["segments"]["segment_f1_50"] > scores["smoothed"]["segment_f1_50"] + 0.05
     assert scores["segments"]["bout_f1"] > scores["plain"]["bout_f1"] + 0.2
     assert scores["segments"]["f1"] > scores["plain"]["f1"]
+
+
+def to_annotation(codes):
+    return Annotation.from_frames(codes, WITH_OTHER, RATE)
+
+
+def draw_boundaries(codes, seed):
+    """Draw onset and offset probabilities that are higher, but not always, close to true changes."""
+    edges = np.zeros((len(codes), 2))
+    changes = np.flatnonzero(np.diff(codes)) + 1
+    edges[changes, 0], edges[changes, 1] = codes[changes] != 2, codes[changes - 1] != 2
+    nearby = maximum_filter1d(edges, 5, axis=0)
+    return np.clip(0.1 + 0.5 * nearby + np.random.default_rng(seed).normal(0, 0.15, edges.shape), 0, 1)[None]
+
+
+@pytest.mark.slow
+def test_boundaries_help_to_find_bouts_of_new_recordings():
+    def labeled(seed):
+        values, codes = draw_noisy(seed)
+        return LabeledColumns(values, codes, RATE, draw_boundaries(codes, seed))
+
+    training, tests = [labeled(seed) for seed in range(3)], [labeled(seed) for seed in range(20, 28)]
+    with_them = fit_segment_scorer(training, STATES, 2.5)
+    without = fit_segment_scorer([each._replace(boundaries=None) for each in training], STATES, 2.5)
+    f1 = {}
+    for name, scorer in (("with", with_them), ("without", without)):
+        decoded = {f"{k}": to_annotation(scorer.decode(t.columns, STATES, RATE, t.boundaries)) for k, t in enumerate(tests)}
+        truths = {f"{k}": to_annotation(t.codes) for k, t in enumerate(tests)}
+        f1[name] = score(decoded, truths, resamples=0).overall["segment_f1_50"]
+    assert f1["with"] > f1["without"] + 0.03
+    neutral = SegmentScorer.from_dict(
+        with_them.to_dict() | {"weights": [0.0 if k % 44 >= 40 and k < 132 else w for k, w in enumerate(with_them.weights)]}
+    )
+    test = tests[0]
+    np.testing.assert_array_equal(with_them.decode(test.columns, STATES, RATE), neutral.decode(test.columns, STATES, RATE, test.boundaries))
+
+
+def test_decoders_are_fitted_with_the_boundaries_of_predictions_and_use_them():
+    predictions, truths = {}, {}
+    for seed in range(3):
+        values, codes = draw_noisy(seed)
+        name, edges = f"r{seed}", draw_boundaries(codes, seed)
+        predictions[name] = Prediction(values, WITH_OTHER, RATE, exclusive=True, boundaries=edges)
+        truths[name] = to_annotation(codes)
+    decoder = DecoderConfig(min_score=0.2, frame_reward=0.5).fit(DecoderTrainingData(predictions, truths, {}))
+    scorer, new = decoder.segment_scorers[NO_BEHAVIOR], predictions["r0"]
+    assert len(scorer.mean) == segments.N_FEATURES + segments.N_BOUNDARY_FEATURES
+    decoded = decoder.apply(new)
+    np.testing.assert_array_equal(decoded.annotation.to_codes(), scorer.decode(new.probabilities, STATES, RATE, new.boundaries))
+    assert decoded.boundaries is new.boundaries
+    without = decoder.decode(new.probabilities, WITH_OTHER, RATE, exclusive=True)
+    assert (without.to_codes() != decoded.annotation.to_codes()).any()
+    only_some = predictions | {"r1": Prediction(predictions["r1"].probabilities, WITH_OTHER, RATE, exclusive=True)}
+    plain = DecoderConfig(min_score=0.2, frame_reward=0.5).fit(DecoderTrainingData(only_some, truths, {}))
+    assert len(plain.segment_scorers[NO_BEHAVIOR].mean) == segments.N_FEATURES
+    assert plain.apply(new).annotation == plain.decode(new.probabilities, WITH_OTHER, RATE, exclusive=True)
 
 
 @pytest.mark.slow
@@ -278,6 +362,9 @@ def test_scorers_round_trip_through_json_and_invalid_ones_are_refused():
     assert SegmentScorer.from_dict(saved) == scorer
     decoder = Decoder(segment_scorers={NO_BEHAVIOR: scorer})
     assert Decoder.from_dict(json.loads(json.dumps(decoder.to_dict()))) == decoder
+    values, codes = draw_noisy(0)
+    with_boundaries = fit_segment_scorer([LabeledColumns(values, codes, RATE, draw_boundaries(codes, 0))], STATES, 2.5)
+    assert SegmentScorer.from_dict(json.loads(json.dumps(with_boundaries.to_dict()))) == with_boundaries
     for change, match in (
         ({"weights": saved["weights"][:-1]}, "a weight for each feature"),
         ({"states": ["a", "a", "b"]}, "two or more different states"),

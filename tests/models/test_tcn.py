@@ -103,10 +103,30 @@ def test_other_models_do_not_support_streaming():
 @pytest.mark.slow
 def test_it_predicts_behaviors_of_new_animals():
     data = eb.load_dataset("synthetic/tag", individuals=4, seconds=120, folds=4)
-    model = eb.create_model("tcn", width=32, levels=5, batch=8, updates=75).fit(data.select(fold=[0, 1, 2]))
+    model = eb.create_model("tcn", width=32, levels=5, batch=8, updates=150).fit(data.select(fold=[0, 1, 2]))
     test = data.select(fold=3)
     assert eb.score({r.id: model.predict(r) for r in test}, test, resamples=0).overall["f1"] > 0.85
     assert model.history.losses[-1] < 0.6 * model.history.losses[0]
+
+
+def test_onsets_and_offsets_are_predicted_where_bouts_start_and_stop(tmp_path):
+    data = eb.load_dataset("synthetic/tag", individuals=4, seconds=120, folds=4)
+    settings = {"width": 32, "levels": 5, "batch": 8, "updates": 75}
+    model, test = eb.create_model("tcn", **settings).fit(data.select(fold=[0, 1, 2])), data.select(fold=3).recordings[0]
+    predicted = model.predict(test)
+    truth = next(iter(test.annotations.values()))
+    frames = np.arange(truth.n_frames)
+    for column, edges in enumerate((truth.start, truth.stop)):
+        inner = edges[(edges > 0) & (edges < truth.n_frames)]
+        distance = np.abs(frames[:, None] - inner).min(axis=1) / truth.rate
+        probabilities = predicted.boundaries[0, :, column]
+        assert probabilities[distance < 0.1].mean() > 3 * probabilities[distance > 2].mean()
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(eb.load_model(tmp_path / "m").predict(test).boundaries, predicted.boundaries)
+    for without in ({"boundary_loss": 0.0}, {"causal": True}):
+        network = eb.create_model("tcn", **{**QUICK, **without}).fit(data.select(fold=[0]))
+        assert network.predict(test).boundaries is None
+        assert network.module.head.out_channels == network.n_outputs
 
 
 @pytest.mark.slow

@@ -9,7 +9,15 @@ import pytest
 import torch
 
 from ethobench.core.errors import EthobenchError
-from ethobench.training.losses import check_class_weight, class_weights, exclusive_loss, overlapping_loss, smoothed_exclusive_loss
+from ethobench.training.losses import (
+    boundary_targets,
+    check_class_weight,
+    class_weights,
+    exclusive_loss,
+    overlapping_loss,
+    smoothed_exclusive_loss,
+    with_boundaries,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -101,3 +109,39 @@ def test_smoothed_losses():
     log_sigmoid = torch.nn.functional.logsigmoid(logits)[0]
     jumps = torch.clamp((log_sigmoid[1:] - log_sigmoid[:-1]).abs(), max=4.0).square().mean()
     assert smoothed == pytest.approx(plain + 0.5 * jumps.item(), rel=1e-5)
+
+
+def test_boundaries_of_exclusive_behaviors():
+    targets = torch.tensor([[2, 2, 0, 0, 1, 1, 2, 2, -1, 0, 0, 0]])  # 2 is the background
+    labels, observed = boundary_targets(targets, 3, reach=0, background=2)
+    assert labels[0, :8, 0].tolist() == [0, 0, 1, 0, 1, 0, 0, 0]
+    assert labels[0, :8, 1].tolist() == [0, 0, 0, 0, 1, 0, 1, 0]
+    assert observed[0].tolist() == [True] * 8 + [False] + [True] * 3
+    wider, observed = boundary_targets(targets, 3, reach=1, background=2)
+    assert wider[0, :7, 0].tolist() == [0, 1, 1, 1, 1, 1, 0]
+    assert observed[0].tolist() == [True] * 7 + [False] * 3 + [True] * 2  # whether the bout at 9 starts there is unknown
+    everything, _ = boundary_targets(targets, 3, reach=0, background=None)
+    assert everything[0, :8, 0].tolist() == [0, 0, 1, 0, 1, 0, 1, 0]
+
+
+def test_boundaries_of_overlapping_behaviors():
+    first, second = [0, 1, 1, 1, 0, 0, -1, -1], [0, 0, 1, 1, 1, 0, 0, -1]
+    targets = torch.tensor([first, second]).T[None]
+    labels, observed = boundary_targets(targets, 2, reach=0, background=None)
+    assert labels[0, :6].T.tolist() == [[0, 1, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1]]
+    assert observed[0].tolist() == [True] * 6 + [False] * 2
+
+
+def test_the_loss_of_boundaries_is_added():
+    generator = torch.Generator().manual_seed(0)
+    logits, targets = torch.randn((2, 6, 5), generator=generator), torch.tensor([[0, 0, 1, 1, 2, 2], [-1, 1, 1, 0, 0, -1]])
+    plain = exclusive_loss(np.ones(3, dtype=np.float32))
+    joint = with_boundaries(plain, 3, weight=0.5, reach=1, background=2)
+    labels, observed = boundary_targets(targets, 3, 1, 2)
+    terms = [
+        math.log1p(math.exp(-(2 * label - 1) * logit))
+        for logit, label in zip(logits[..., 3:][observed].ravel().tolist(), labels[observed].ravel().tolist(), strict=True)
+    ]
+    assert joint(logits, targets).item() == pytest.approx(plain(logits[..., :3], targets).item() + 0.5 * np.mean(terms), rel=1e-5)
+    nothing = with_boundaries(lambda _values, _targets: torch.zeros(()), 3, weight=1.0, reach=1, background=2)
+    assert nothing(logits, torch.full((2, 6), -1)).item() == 0

@@ -119,7 +119,6 @@ def test_random_batches_are_the_same_for_the_same_seed():
         target_stride=3,
         augmentations=("rotate_axes", "scale"),
         layout=Layout(channels),
-        noise=0.1,
     )
     plans = sampler.draw(np.random.default_rng(1))
     assert len(plans) == 25

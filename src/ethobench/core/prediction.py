@@ -37,6 +37,9 @@ class Prediction:
     exclusive : bool, optional
         Whether behaviors exclude each other (softmax), or each has an independent probability (sigmoid). Should be stated. Default: as
         stated by the ethogram, else inferred from the sums of rows, which `notes` report.
+    boundaries : array-like (n_models, n_frames, 2), optional
+        Probabilities that a bout of any behavior starts, and that one stops, close to each frame, according to one or more models.
+        Decoders may use them.
 
     Raises
     ------
@@ -60,6 +63,7 @@ class Prediction:
         *,
         annotation: Annotation | None = None,
         exclusive: bool | None = None,
+        boundaries: ArrayLike | None = None,
     ) -> None:
         self.probabilities: NDArray[np.floating] = np.asarray(probabilities)
         if self.probabilities.dtype.kind not in "fiub":
@@ -71,6 +75,9 @@ class Prediction:
         allowed = {n} if ethogram.background is not None else {n, n + 1}
         if self.probabilities.ndim != 2 or self.probabilities.shape[1] not in allowed:
             raise MismatchError(f"`probabilities` has shape {self.probabilities.shape} for {n} behaviors")
+        self.boundaries: NDArray[np.floating] | None = None if boundaries is None else np.asarray(boundaries)
+        if self.boundaries is not None and (self.boundaries.ndim != 3 or self.boundaries.shape[1:] != (len(self.probabilities), 2)):
+            raise MismatchError(f"`boundaries` has shape {self.boundaries.shape}, expected (n_models, {len(self.probabilities)}, 2)")
         low, high = np.nanmin(self.probabilities, initial=0), np.nanmax(self.probabilities, initial=0)
         if low < -TOLERANCE or high > 1 + TOLERANCE:
             raise ParameterError(f"`probabilities` must be between 0 and 1, got {low:.4g} to {high:.4g}")
@@ -156,7 +163,9 @@ class Prediction:
             return self
         dtype = self.probabilities.dtype if self.probabilities.dtype.kind == "f" else np.dtype(np.float32)
         values = np.where(mask[:, None], dtype.type(np.nan), self.probabilities.astype(dtype, copy=False))
-        return Prediction(values, self.ethogram, self.rate, annotation=self._annotation, exclusive=self.exclusive)
+        return Prediction(
+            values, self.ethogram, self.rate, annotation=self._annotation, exclusive=self.exclusive, boundaries=self.boundaries
+        )
 
     def _decode(self, *, exclusive: bool) -> Annotation:
         n = len(self.ethogram)

@@ -123,10 +123,21 @@ def calibrate(
 
 
 def weighted_mean(predictions: Mapping[str, Prediction], weights: Mapping[str, float]) -> Prediction:
-    """Return the weighted mean of the probabilities of several models; models with weight 0 are ignored."""
+    """Return the weighted mean of the probabilities of several models; models with weight 0 are ignored.
+
+    The result has the boundaries of all models that predict them.
+    """
     used = {name: weights[name] for name in predictions if weights[name] > 0}
     total = sum(weight * predictions[name].probabilities.astype(np.float32) for name, weight in used.items())
-    return with_probabilities(predictions[next(iter(used))], np.asarray(total / np.float32(sum(used.values()))))
+    first = predictions[next(iter(used))]
+    boundaries = [each for name in used if (each := predictions[name].boundaries) is not None]
+    return Prediction(
+        np.asarray(total / np.float32(sum(used.values()))),
+        first.ethogram,
+        first.rate,
+        exclusive=first.exclusive,
+        boundaries=np.concatenate(boundaries) if boundaries else None,
+    )
 
 
 def _blend_two(first: Mapping[str, Prediction], second: Mapping[str, Prediction], share: float) -> dict[str, Prediction]:

@@ -169,7 +169,7 @@ def calibration_error(predictions: Mapping[str, Prediction], truths: Mapping[str
 
 def with_probabilities(prediction: Prediction, probabilities: NDArray[np.floating]) -> Prediction:
     """Return the prediction with other probabilities and the annotation that follows from them."""
-    return Prediction(probabilities, prediction.ethogram, prediction.rate, exclusive=prediction.exclusive)
+    return Prediction(probabilities, prediction.ethogram, prediction.rate, exclusive=prediction.exclusive, boundaries=prediction.boundaries)
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ class Decoder:
         columns, names = self.prepare(prediction)
         columns = self.rescale(columns, names, prediction.exclusive)
         decode = self._decode_exclusive if prediction.exclusive else self._decode_overlapping
-        return decode(columns, names, prediction.ethogram, float(prediction.rate), unpredicted)
+        return decode(columns, names, prediction, unpredicted)
 
     def annotate(self, prediction: Prediction, spans: list[Intervals], subject: str | None = None, target: str | None = None) -> Annotation:
         """Add the confident bouts to the result of `decode_spans`, and return the annotation."""
@@ -243,9 +243,13 @@ class Decoder:
 
     def apply(self, prediction: Prediction) -> Prediction:
         """Return the prediction with the annotation that this decoder makes of its probabilities."""
-        annotation = self.decode(prediction.probabilities, prediction.ethogram, prediction.rate, exclusive=prediction.exclusive)
         return Prediction(
-            prediction.probabilities, prediction.ethogram, prediction.rate, annotation=annotation, exclusive=prediction.exclusive
+            prediction.probabilities,
+            prediction.ethogram,
+            prediction.rate,
+            annotation=self.annotate(prediction, self.decode_spans(prediction)),
+            exclusive=prediction.exclusive,
+            boundaries=prediction.boundaries,
         )
 
     @property
@@ -280,12 +284,11 @@ class Decoder:
         """Rescale probabilities by the thresholds, so that the largest one (exclusive) or 0.5 (overlapping) decides."""
         return apply_thresholds(columns, np.array([self.thresholds.get(name, 0.5) for name in names]), exclusive)
 
-    def _decode_exclusive(
-        self, columns: Array, names: tuple[str, ...], ethogram: Ethogram, rate: float, unpredicted: Mask
-    ) -> list[Intervals]:
+    def _decode_exclusive(self, columns: Array, names: tuple[str, ...], prediction: Prediction, unpredicted: Mask) -> list[Intervals]:
+        ethogram, rate = prediction.ethogram, prediction.rate
         no_behavior = len(ethogram) if ethogram.background is None else ethogram.background
         if NO_BEHAVIOR in self.segment_scorers:
-            codes = self.segment_scorers[NO_BEHAVIOR].decode(columns, names, rate)
+            codes = self.segment_scorers[NO_BEHAVIOR].decode(columns, names, rate, prediction.boundaries)
         elif NO_BEHAVIOR in self.transition_models:
             codes = self._viterbi(columns, self.transition_models[NO_BEHAVIOR].reordered(names), rate, unpredicted)
         else:
@@ -298,16 +301,15 @@ class Decoder:
         codes = remove_short_bouts(close_short_gaps(codes, min_gap, no_behavior), min_bout, no_behavior)
         return [iv.from_mask(codes == code) for code in range(len(ethogram))]
 
-    def _decode_overlapping(
-        self, columns: Array, names: tuple[str, ...], ethogram: Ethogram, rate: float, unpredicted: Mask
-    ) -> list[Intervals]:
+    def _decode_overlapping(self, columns: Array, names: tuple[str, ...], prediction: Prediction, unpredicted: Mask) -> list[Intervals]:
+        ethogram, rate = prediction.ethogram, prediction.rate
         spans: list[Intervals] = []
         predicted = iv.from_mask(~unpredicted)
         for code, name in enumerate(names):
             if code == ethogram.background:
                 spans.append(iv.empty())
                 continue
-            occurs = self._decode_one(columns[:, code], name, rate, unpredicted)
+            occurs = self._decode_one(columns[:, code], name, prediction, unpredicted)
             if self.smoothing == "majority":
                 occurs = majority_vote(occurs.astype(np.int64), 2, _to_frames(self.smoothing_seconds, rate), unpredicted) == 1
             min_gap = max(_to_frames(self.min_gap_seconds.get(name, 0.0), rate), 1)
@@ -318,11 +320,12 @@ class Decoder:
             spans[ethogram.background] = iv.difference(predicted, iv.union_all(spans))
         return spans
 
-    def _decode_one(self, probability: Array, name: str, rate: float, unpredicted: Mask) -> Mask:
+    def _decode_one(self, probability: Array, name: str, prediction: Prediction, unpredicted: Mask) -> Mask:
         """Return in which frames one of several overlapping behaviors occurs."""
-        states = (NO_BEHAVIOR, name)
+        states, rate = (NO_BEHAVIOR, name), prediction.rate
         if name in self.segment_scorers:
-            return np.asarray(self.segment_scorers[name].decode(absence_and_presence(probability), states, rate) == 1)
+            codes = self.segment_scorers[name].decode(absence_and_presence(probability), states, rate, prediction.boundaries)
+            return np.asarray(codes == 1)
         if name in self.transition_models:
             model = self.transition_models[name].reordered(states)
             return np.asarray(self._viterbi(absence_and_presence(probability), model, rate, unpredicted) == 1)

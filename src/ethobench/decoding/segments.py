@@ -6,8 +6,9 @@ and its surroundings, so a logistic regression scores candidate segments by feat
 Candidates lie between boundaries: frames where the probabilities, smoothed over several windows, cross one of several levels. The
 strength of a boundary is the number of these crossings. Candidates connect each boundary to the next few ones and, across weak
 boundaries, to the next few stronger ones, so that there are short and long candidates. Dynamic programming then finds the sequence of
-candidates with the highest total score. All lengths are relative to the typical bout, and recordings with a higher frame rate than
-the training recordings are subsampled.
+candidates with the highest total score. Where a model predicts onsets and offsets of bouts as such (`Prediction.boundaries`), their
+probabilities at both ends of a candidate are features, too. All lengths are relative to the typical bout, and recordings with a higher
+frame rate than the training recordings are subsampled.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ MIN_BOUNDARY_DISTANCE = 1 / 32  # typical bouts; closer boundaries are merged
 STRENGTHS = (1, 2, 4, 8, 16)  # minimum strengths of boundaries that candidates connect
 MAX_BOUNDARIES_AHEAD = 8  # of each strength
 MIN_MEAN_PROBABILITY = 0.2  # of a candidate's behavior, unless it is the most probable one
-N_FEATURES = 40
+N_FEATURES, N_BOUNDARY_FEATURES = 40, 4
+BOUNDARY_REACH = 1 / 8  # around the ends of a candidate, in which the highest probability of an onset or offset counts, in typical bouts
 CONTEXT_WINDOWS = (1 / 16, 1 / 4, 1, 2)  # before and after a candidate, in typical bouts
 MINIMUM_WINDOWS = (1 / 8, 1 / 2)  # smoothing before the lowest probability inside a candidate is taken, in typical bouts
 LOW_PROBABILITY, MIN_PROBABILITY, MIN_STD = 0.3, 1e-3, 1e-3
@@ -93,7 +95,7 @@ class SegmentScorer:
     rate : float
         Frames per second of the training recordings. Faster recordings are subsampled to about this rate.
     mean, scale : tuple of float
-        Mean and standard deviation of each feature.
+        Mean and standard deviation of each feature; the last four are those of boundaries, where the model predicts them.
     weights : tuple of float
         Coefficients of the standardized features, of their squares, of their products with the segment's length, and of the behaviors.
     intercept : float
@@ -115,8 +117,9 @@ class SegmentScorer:
 
     def __post_init__(self) -> None:
         sizes = len(self.mean), len(self.scale), len(self.weights)
-        expected = N_FEATURES, N_FEATURES, 3 * N_FEATURES + len(self.states)
-        if len({*self.states}) < max(len(self.states), 2) or sizes != expected:
+        n = len(self.mean)
+        is_consistent = n in (N_FEATURES, N_FEATURES + N_BOUNDARY_FEATURES) and sizes == (n, n, 3 * n + len(self.states))
+        if len({*self.states}) < max(len(self.states), 2) or not is_consistent:
             raise EthobenchError("a segment scorer needs two or more different states, and a weight for each feature of a segment")
         numbers = (self.typical_seconds, self.rate, *self.scale, *self.mean, *self.weights, self.intercept)
         if not np.isfinite((*numbers, self.min_score, self.frame_reward)).all() or min(self.typical_seconds, self.rate, *self.scale) <= 0:
@@ -139,7 +142,7 @@ class SegmentScorer:
             raise EthobenchError(f"not a valid segment scorer: {error!r}") from None
         return cls(**values)
 
-    def decode(self, columns: Array, names: tuple[str, ...], rate: float) -> Codes:
+    def decode(self, columns: Array, names: tuple[str, ...], rate: float, boundaries: NDArray[np.floating] | None = None) -> Codes:
         """Return the column of each frame's behavior in the segmentation with the highest total score.
 
         Parameters
@@ -150,6 +153,8 @@ class SegmentScorer:
             The state of each column.
         rate : float
             Frames per second.
+        boundaries : array (n_models, n_frames, 2), optional
+            As in `Prediction`. Without them, a scorer that was fitted with boundaries assumes average ones.
 
         Returns
         -------
@@ -164,7 +169,9 @@ class SegmentScorer:
         step = max(1, round(rate / self.rate))
         values, typical_frames = _fill_unpredicted(columns[::step, order]), self.typical_seconds * rate / step
         segments = propose_segments(values, typical_frames)
-        features = SegmentFeatures(values, segments, typical_frames)
+        uses_boundaries = len(self.mean) > N_FEATURES
+        sampled = boundaries[:, ::step] if boundaries is not None and uses_boundaries else None
+        features = SegmentFeatures(values, segments, typical_frames, sampled)
         chunks = [slice(start, start + CHUNK) for start in range(0, len(segments.behavior), CHUNK)]
         probability = np.concatenate([self.probability(features.rows(chunk), segments.behavior[chunk]) for chunk in chunks])
         correct_frames = (segments.stop - segments.start) / typical_frames * segments.mean_probability()
@@ -176,23 +183,44 @@ class SegmentScorer:
 
         Parameters
         ----------
-        rows : array (n_segments, N_FEATURES)
+        rows : array (n_segments, n_features)
             As `SegmentFeatures.rows` returns them.
         behavior : array of int (n_segments,)
         """
+        missing = self.mean[rows.shape[1] :]
+        rows = np.hstack([rows, np.tile(missing, (len(rows), 1))]) if missing else rows
         terms = _regression_terms(rows, behavior, np.array(self.mean), np.array(self.scale), len(self.states))
         return np.asarray(1 / (1 + np.exp(-np.clip(terms @ np.array(self.weights) + self.intercept, -30, 30))))
 
 
-def fit_segment_scorer(
-    recordings: Iterable[tuple[Array, Codes, float]], states: tuple[str, ...], typical_seconds: float
-) -> SegmentScorer | None:
+class LabeledColumns(NamedTuple):
+    """A recording that a segment scorer is fitted to.
+
+    Attributes
+    ----------
+    columns : array (n_frames, n_states)
+        Out-of-fold probabilities.
+    codes : array of int (n_frames,)
+        The true state of each frame; -1 where unobserved.
+    rate : float
+        Frames per second.
+    boundaries : array (n_models, n_frames, 2), optional
+        As in `Prediction`.
+    """
+
+    columns: Array
+    codes: Codes
+    rate: float
+    boundaries: NDArray[np.floating] | None = None
+
+
+def fit_segment_scorer(recordings: Iterable[LabeledColumns], states: tuple[str, ...], typical_seconds: float) -> SegmentScorer | None:
     """Fit the probability that a candidate segment is a true bout.
 
     Parameters
     ----------
-    recordings : iterable of (columns, codes, rate)
-        Out-of-fold probabilities (n_frames, n_states), the true state of each frame (-1 where unobserved), and frames per second.
+    recordings : iterable of LabeledColumns
+        Boundaries are used if all recordings have them.
     states : tuple of str
         The state of each column.
     typical_seconds : float
@@ -205,20 +233,24 @@ def fit_segment_scorer(
     """
     from sklearn.linear_model import LogisticRegression
 
+    recordings = [LabeledColumns(*each) for each in recordings]
+    use_boundaries = all(each.boundaries is not None for each in recordings)
     prepared, rates = [], []
-    for columns, codes, rate in recordings:
+    for columns, codes, rate, boundaries in recordings:
         if len(codes) and len(states) > 1:
             values = _fill_unpredicted(columns)
             segments = propose_segments(values, typical_seconds * rate)
             n_unusable = np.concatenate([[0], np.cumsum((codes < 0) | np.isnan(columns).any(axis=1))])
             usable = np.flatnonzero(n_unusable[segments.stop] == n_unusable[segments.start])
-            prepared.append((values, segments, codes, typical_seconds * rate, usable))
+            features = SegmentFeatures(values, segments, typical_seconds * rate, boundaries if use_boundaries else None)
+            prepared.append((features, codes, usable))
             rates.append(rate)
     step = max(1, -(-sum(len(usable) for *_, usable in prepared) // MAX_TRAINING_ROWS))
-    rows, behaviors, labels = [np.zeros((0, N_FEATURES))], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
-    for values, segments, codes, typical_frames, usable in prepared:
-        chosen = usable[::step]
-        rows.append(SegmentFeatures(values, segments, typical_frames).rows(chosen))
+    n_features = N_FEATURES + N_BOUNDARY_FEATURES * use_boundaries
+    rows, behaviors, labels = [np.zeros((0, n_features))], [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
+    for features, codes, usable in prepared:
+        chosen, segments = usable[::step], features.segments
+        rows.append(features.rows(chosen))
         behaviors.append(segments.behavior[chosen])
         labels.append(is_true_bout(segments, codes)[chosen])
     x, behavior, y = np.concatenate(rows), np.concatenate(behaviors), np.concatenate(labels)
@@ -264,7 +296,7 @@ def propose_segments(values: Array, typical_frames: float) -> CandidateSegments:
 
 
 class SegmentFeatures:
-    """Features of candidate segments: length, and probabilities inside, at the ends and around.
+    """Features of candidate segments: length, and probabilities inside, at the ends and around; onsets and offsets at the ends.
 
     Parameters
     ----------
@@ -273,17 +305,22 @@ class SegmentFeatures:
     segments : CandidateSegments
     typical_frames : float
         Typical duration of a bout in frames.
+    boundaries : array (n_models, n_frames, 2), optional
+        As in `Prediction`.
     """
 
-    def __init__(self, values: Array, segments: CandidateSegments, typical_frames: float) -> None:
+    def __init__(
+        self, values: Array, segments: CandidateSegments, typical_frames: float, boundaries: NDArray[np.floating] | None = None
+    ) -> None:
         self.segments, self.typical_frames, self.n_frames = segments, typical_frames, len(values)
         is_top = values.argmax(axis=1)[:, None] == np.arange(values.shape[1])
         per_frame = (values**2, is_top, values < LOW_PROBABILITY, np.log(np.maximum(values, MIN_PROBABILITY)))
         self._sums = [_cumulative_sums(v.astype(np.float64)) for v in per_frame]
         self._minima = [segment_minima(smooth(values, self._to_frames(window), "mean"), segments) for window in MINIMUM_WINDOWS]
+        self._boundaries = None if boundaries is None else _highest_nearby(boundaries, self._to_frames(BOUNDARY_REACH))
 
     def rows(self, chosen: slice | Codes) -> Array:
-        """Return the features of chosen segments, as an array (n_chosen, N_FEATURES)."""
+        """Return the features of chosen segments, as an array (n_chosen, n_features)."""
         segments, n, typical = self.segments, self.n_frames, self.typical_frames
         first, last, behavior = segments.first[chosen], segments.last[chosen], segments.behavior[chosen]
         start, stop = segments.boundaries[first], segments.boundaries[last]
@@ -313,6 +350,8 @@ class SegmentFeatures:
             after = segments.boundaries[np.minimum(last + n_beyond, len(segments.boundaries) - 1)]
             columns += [mean_of(before, start), mean_of(stop, after)]
             columns += [np.log((start - before + 1) / typical), np.log((after - stop + 1) / typical)]
+        if self._boundaries is not None:
+            columns += [*self._boundaries[np.minimum(start, n - 1)].T, *self._boundaries[np.minimum(stop, n - 1)].T]
         return np.stack(columns, axis=1)
 
     def _to_frames(self, typical_bouts: float) -> int:
@@ -324,6 +363,18 @@ def _regression_terms(rows: Array, behavior: Codes, mean: Array, scale: Array, n
     standardized = np.clip((rows - mean) / scale, -MAX_DEVIATION, MAX_DEVIATION)
     one_hot = np.equal.outer(behavior, np.arange(n_states))
     return np.concatenate([standardized, standardized**2, standardized * standardized[:, :1], one_hot], axis=1)
+
+
+def _highest_nearby(boundaries: NDArray[np.floating], reach: int) -> Array:
+    """Return the highest probabilities within some frames of each frame (n_frames, 2), as a mean over models.
+
+    Models place a boundary at slightly different frames, so the mean of the highest values is higher than the highest mean, and as high
+    as with the single model that predicts each recording out of fold. Frames without a prediction count as 0.
+    """
+    from scipy.ndimage import maximum_filter1d
+
+    highest = maximum_filter1d(np.nan_to_num(boundaries).astype(np.float64), 2 * reach + 1, axis=1, mode="nearest")
+    return np.asarray(highest.mean(axis=0))
 
 
 def _fill_unpredicted(columns: Array) -> Array:

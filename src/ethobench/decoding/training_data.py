@@ -14,7 +14,7 @@ from ethobench.core.folds import assign_folds
 from ethobench.core.targets import overlapping_targets
 from ethobench.decoding.decoder import Decoder, absence_and_presence
 from ethobench.decoding.postprocess import fit_exclusive_thresholds, fit_threshold
-from ethobench.decoding.segments import SegmentScorer, fit_segment_scorer
+from ethobench.decoding.segments import LabeledColumns, SegmentScorer, fit_segment_scorer
 from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel, fit_transition_models, frame_codes
 
 Array = NDArray[np.float64]
@@ -77,7 +77,10 @@ class DecoderTrainingData:
             states = next(iter(prepared.values()))[1]
             # The geometric mean, so that behaviors with short bouts count as much as those with long ones.
             typical_seconds = float(np.exp(np.mean(np.log([*medians.values()])))) if medians else DEFAULT_BOUT_SECONDS
-            labeled = [(columns[name], frame_codes(truth), truth.rate) for name, truth in self.truths.items()]
+            labeled = [
+                LabeledColumns(columns[name], frame_codes(truth), truth.rate, self.predictions[name].boundaries)
+                for name, truth in self.truths.items()
+            ]
             scorers[NO_BEHAVIOR] = fit_segment_scorer(labeled, states, typical_seconds)
         else:
             targets = {name: overlapping_targets(truth) for name, truth in self.truths.items()}
@@ -85,7 +88,12 @@ class DecoderTrainingData:
                 if code == self.ethogram.background or behavior.point:
                     continue
                 labeled = [
-                    (absence_and_presence(columns[name][:, code]), targets[name][:, code].astype(np.int64), truth.rate)
+                    LabeledColumns(
+                        absence_and_presence(columns[name][:, code]),
+                        targets[name][:, code].astype(np.int64),
+                        truth.rate,
+                        self.predictions[name].boundaries,
+                    )
                     for name, truth in self.truths.items()
                 ]
                 typical_seconds = medians.get(behavior.name, self.typical_seconds)

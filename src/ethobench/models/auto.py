@@ -144,7 +144,7 @@ class Auto(SignalModel):
     packages = Boost.packages
     Params = Params
     grid = {"metric": ("balanced", "f1", "bout_f1")}  # noqa: RUF012
-    revision = 7
+    revision = 8
     supports_deadline = True
 
     members: dict[str, Model]
@@ -353,7 +353,9 @@ def subsample_frames(prediction: Prediction, truth: Annotation, every: int) -> t
     rate = prediction.rate / every
     reference = truth.resample(rate)
     n_frames = min(reference.n_frames, -(-prediction.n_frames // every))
-    sampled = Prediction(prediction.probabilities[::every][:n_frames], prediction.ethogram, rate, exclusive=prediction.exclusive)
+    boundaries = None if prediction.boundaries is None else prediction.boundaries[:, ::every][:, :n_frames]
+    probabilities = prediction.probabilities[::every][:n_frames]
+    sampled = Prediction(probabilities, prediction.ethogram, rate, exclusive=prediction.exclusive, boundaries=boundaries)
     return sampled, reference.crop(0, n_frames)
 
 

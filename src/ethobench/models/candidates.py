@@ -37,7 +37,6 @@ TIMED_UPDATES = 10  # after which the speed of a training is known
 MIN_ANNOTATED_SECONDS = 300.0  # below which no network is tried
 NETWORK_OVERHEAD = 1.5  # duration of an update relative to the network alone: sampling and augmenting the examples
 BOOST_PROGRESS, COMPARED_PROGRESS = 0.2, 0.65  # progress after evaluating the trees, where a network follows, and after all candidates
-NETWORK: dict[str, Any] = {"updates": 200}  # of the full training; half the width loses bouts: benchmarks/results/auto.md
 MIN_ENSEMBLE = 3  # networks of inner folds that are used instead of one trained on all recordings: not worse, and free
 COMPARED_SMOOTHING = 1.0  # seconds over which probabilities are averaged before the network is judged; decoding does so anyway
 MIN_NETWORK_GAIN = 0.005  # of frame F1 by the network, after smoothing, below which it is not worth its time
@@ -192,7 +191,7 @@ class NetworkCandidate(Candidate):
 
 def make_network(template: Model) -> Tcn:
     """Return the network that is blended with the trees."""
-    return Tcn(seed=template.seed, condition=template.params.condition, **NETWORK)
+    return Tcn(seed=template.seed, condition=template.params.condition)
 
 
 def stop_slow_training(deadline: Deadline, start: float, progress: Progress) -> None:

@@ -134,7 +134,9 @@ class DirectedExamples:
                     continue  # a single animal
                 first = of_subject[0]
                 probabilities = nan_mean(np.stack([prediction.probabilities for prediction in of_subject]), axis=0)
-                mean = Prediction(probabilities, first.ethogram, first.rate, exclusive=first.exclusive)
+                edges = [prediction.boundaries for prediction in of_subject if prediction.boundaries is not None]
+                boundaries = np.mean(edges, axis=0) if edges else None
+                mean = Prediction(probabilities, first.ethogram, first.rate, exclusive=first.exclusive, boundaries=boundaries)
                 bouts.append(((subject, None), self._bouts_of(decode(mean).annotation, (subject, None))))
         joined = _join(predictions, bouts, self._observed(bouts), raw)
         joined.targeted = self.targeted

@@ -30,7 +30,7 @@ from ethobench.training.device import choose_device, isolated_seed
 from ethobench.training.inference import predict_steps
 from ethobench.training.joined_recordings import Targets
 from ethobench.training.loop import TrainingSettings
-from ethobench.training.losses import Loss, class_weights, overlapping_loss, smoothed_exclusive_loss
+from ethobench.training.losses import Loss, class_weights, overlapping_loss, smoothed_exclusive_loss, with_boundaries
 from ethobench.training.trajectory_inputs import InputTransform, fit_input_transform
 from ethobench.training.windows import RandomBatches, sample_sequences
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from ethobench.models.tcn_modules import TemporalNetwork
 
 UPDATES_PER_EPOCH = 25
-NOISE = 0.05  # standard deviation of the noise added to standardized inputs in training
 CAUSAL_INPUTS = "coordinates"
 CAUSAL_ROLE_INPUTS = "egocentric"  # relative to the subject, since arenas of laboratories differ
 MIN_STEPS = 500  # of a training sequence, where recordings are slower than the steps of the network
 RELATIVE_SUFFIX, FINITE_SHARE = "|relative", "|finite"  # in the names of inputs
+BOUNDARY_SECONDS = 0.2  # before and after the start or stop of a bout, in which steps are labeled as an onset or offset
 CONSTANT_SCALE = 4.0  # divisor of inputs that do not change within a recording, such as the logarithm of its rate
 NO_CONDITION = "no condition"
 MAX_DEVIATION = 5.0  # standardized inputs are clipped to this range
@@ -76,6 +76,9 @@ class TcnParams:
         Share of a label that is spread over all behaviors.
     temporal_smoothing : float
         Weight of the temporal smoothing loss, on changes of the probabilities from step to step.
+    boundary_loss : float
+        Weight of the loss of onsets and offsets, which the network predicts beside the behaviors for the decoder
+        (`Prediction.boundaries`); 0 to predict behaviors only, as causal networks always do.
     causal : bool
         Use no later frames, so that the model supports streaming (`stream`). Inputs are then channels or coordinates, not relative to the
         complete recording, and frames between two steps have the probabilities of the last one.
@@ -89,17 +92,18 @@ class TcnParams:
         Use the zones of the study (``zones.csv``) as inputs: whether each animal is inside, and how far away it is.
     """
 
-    step_rate: Annotated[float, Field(gt=0)] = 10.0
+    step_rate: Annotated[float, Field(gt=0)] = 7.5
     levels: Count = 7
     width: Count = 64
     seconds: Annotated[float, Field(gt=0)] = 20.0
     passes: Count = 120
-    updates: Count = 200
+    updates: Count = 300
     batch: Count = 16
     learning_rate: LearningRate = 0.003
     class_weight_exponent: Annotated[float, Field(ge=0, le=1)] = 0.5
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.05
     temporal_smoothing: Annotated[float, Field(ge=0)] = 0.15
+    boundary_loss: Annotated[float, Field(ge=0)] = 1.0
     causal: bool = False
     inputs: Literal["auto", "roles", "keypoints"] = "auto"
     condition: str = "lab"
@@ -191,7 +195,7 @@ class Tcn(NetworkModel, SignalModel):
     title = "temporal convolutional network, dilated and residual; tags and poses"
     Params = TcnParams
     grid = {"learning_rate": (0.01, 0.003, 0.001), "class_weight_exponent": (0.0, 0.5, 1.0)}  # noqa: RUF012
-    revision = 4
+    revision = 5
 
     module: TemporalNetwork
     scaling: SignalScaling | InputTransform
@@ -220,8 +224,13 @@ class Tcn(NetworkModel, SignalModel):
         """Build the network."""
         from ethobench.models.tcn_modules import TemporalNetwork
 
-        params = self.params
+        params, n_outputs = self.params, n_outputs + self.n_boundaries
         return TemporalNetwork(n_inputs, n_outputs, stride=self._stride(), levels=params.levels, width=params.width, causal=params.causal)
+
+    @property
+    def n_boundaries(self) -> int:
+        """Number of outputs beside those of the behaviors: onsets and offsets, or none."""
+        return 2 if self.params.boundary_loss and not self.params.causal else 0
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
         self.keypoints = dict(data.keypoints)
@@ -241,7 +250,6 @@ class Tcn(NetworkModel, SignalModel):
             target_stride=self._stride(),
             augmentations=_augmentations(layout, egocentric=self.params.causal and self.role_inputs is not None),
             layout=layout,
-            noise=NOISE,
         )
         self.module = self._build_seeded()  # type: ignore[assignment]
         n_frames = len(sampler.recordings.values)
@@ -310,10 +318,19 @@ class Tcn(NetworkModel, SignalModel):
 
     def _loss(self, targets: Targets) -> Loss:
         params = self.params
-        if not self.exclusive:
-            return overlapping_loss(temporal_smoothing=params.temporal_smoothing)
-        weights = class_weights(targets, self.n_outputs, "power", exponent=params.class_weight_exponent)
-        return smoothed_exclusive_loss(weights, label_smoothing=params.label_smoothing, temporal_smoothing=params.temporal_smoothing)
+        if self.exclusive:
+            weights = class_weights(targets, self.n_outputs, "power", exponent=params.class_weight_exponent)
+            loss = smoothed_exclusive_loss(weights, label_smoothing=params.label_smoothing, temporal_smoothing=params.temporal_smoothing)
+        else:
+            loss = overlapping_loss(temporal_smoothing=params.temporal_smoothing)
+        if not self.n_boundaries:
+            return loss
+        steps_per_second = float(self.rate or 1.0) / self._stride()
+        reach = max(1, round(BOUNDARY_SECONDS * steps_per_second))
+        ethogram = self.check_is_fitted()
+        is_none_added = self.exclusive and ethogram.background is None and self.n_outputs > len(ethogram)
+        background = len(ethogram) if is_none_added else ethogram.background
+        return with_boundaries(loss, self.n_outputs, weight=params.boundary_loss, reach=reach, background=background)
 
     def _window(self, lengths: list[int]) -> int:
         """Return the frames of a training sequence: a multiple of the stride, and at most half the median recording."""
@@ -325,9 +342,17 @@ class Tcn(NetworkModel, SignalModel):
         ethogram, stride = self.check_is_fitted(), self._stride()
         n_frames = len(self._data(recording))
         read = self._reader(recording, baseline)
-        steps = predict_steps(self.module, read, n_frames, stride, self.module.context, exclusive=self.exclusive)
-        probabilities = (repeat_steps if self.params.causal else interpolate_steps)(steps, stride, n_frames)
-        return Prediction(probabilities, ethogram, self.rate_of(recording), exclusive=self.exclusive)
+        n_boundaries, context = self.n_boundaries, self.module.context
+        steps = predict_steps(self.module, read, n_frames, stride, context, exclusive=self.exclusive, n_boundaries=n_boundaries)
+        values = (repeat_steps if self.params.causal else interpolate_steps)(steps, stride, n_frames)
+        probabilities, boundaries = np.split(values, [self.n_outputs], axis=1)
+        return Prediction(
+            probabilities,
+            ethogram,
+            self.rate_of(recording),
+            exclusive=self.exclusive,
+            boundaries=boundaries[None] if n_boundaries else None,
+        )
 
     def _reader(self, recording: Recording, baseline: Baseline) -> Callable[[int, int], NDArray[np.float32]]:
         """Return a function that reads the inputs of the frames ``[start, stop)``."""

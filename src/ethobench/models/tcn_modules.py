@@ -25,7 +25,7 @@ class TemporalNetwork(nn.Module):
     """
 
     def __init__(
-        self, n_inputs: int, n_outputs: int, *, stride: int, levels: int = 7, width: int = 64, dropout: float = 0.2, causal: bool = False
+        self, n_inputs: int, n_outputs: int, *, stride: int, levels: int = 7, width: int = 64, dropout: float = 0.1, causal: bool = False
     ) -> None:
         super().__init__()
         self.stride, self.causal = stride, causal

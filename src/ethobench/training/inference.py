@@ -100,7 +100,9 @@ def predict_frames(
     return probabilities
 
 
-def predict_steps(module: torch.nn.Module, read: Read, n_frames: int, stride: int, context: int, *, exclusive: bool) -> Values:
+def predict_steps(
+    module: torch.nn.Module, read: Read, n_frames: int, stride: int, context: int, *, exclusive: bool, n_boundaries: int = 0
+) -> Values:
     """Predict every step of a network whose steps are `stride` frames apart.
 
     Parameters
@@ -114,6 +116,8 @@ def predict_steps(module: torch.nn.Module, read: Read, n_frames: int, stride: in
         Frames to one side that a step depends on.
     exclusive : bool
         Behaviors exclude each other (softmax), or may overlap (sigmoid).
+    n_boundaries : int
+        Number of the last outputs that are onsets and offsets of bouts, of which none excludes another.
 
     Returns
     -------
@@ -132,7 +136,11 @@ def predict_steps(module: torch.nn.Module, read: Read, n_frames: int, stride: in
             values = read(first, min(stop + margin, n_frames))
             scores = module(torch.from_numpy(values)[None].to(device))[0]
             first_step, n_steps = (start - first) // stride, -(-(stop - start) // stride)
-            parts.append(to_probabilities(scores, exclusive=exclusive)[first_step : first_step + n_steps])
+            scores = scores[first_step : first_step + n_steps]
+            n_behaviors = scores.shape[1] - n_boundaries
+            values = to_probabilities(scores[:, :n_behaviors], exclusive=exclusive)
+            boundaries = to_probabilities(scores[:, n_behaviors:], exclusive=False)
+            parts.append(np.concatenate([values, boundaries], axis=1) if n_boundaries else values)
     return np.concatenate(parts)
 
 

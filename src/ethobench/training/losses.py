@@ -162,6 +162,52 @@ def overlapping_loss(weights: Weights | None = None, *, temporal_smoothing: floa
     return loss
 
 
+def with_boundaries(loss: Loss, n_outputs: int, *, weight: float, reach: int, background: int | None) -> Loss:
+    """Add a loss of two more outputs: whether a bout of any behavior starts, or stops, close to a step.
+
+    Parameters
+    ----------
+    loss : callable
+        Loss of the first outputs.
+    n_outputs : int
+        Number of its outputs, to which two are added.
+    weight : float
+        Weight of the mean binary cross-entropy of boundaries.
+    reach : int
+        Steps before and after a boundary that are labeled as such. Steps within this distance of an unobserved one do not count.
+    background : int, optional
+        The class or behavior that has no boundaries.
+    """
+    import torch
+
+    def joint_loss(logits: Tensor, targets: Tensor) -> Tensor:
+        labels, observed = boundary_targets(targets, n_outputs, reach, background)
+        boundaries = torch.nn.functional.binary_cross_entropy_with_logits(logits[..., n_outputs:], labels, reduction="none")
+        mean = boundaries[observed].sum() / (2 * observed.sum()).clamp(min=1)
+        return loss(logits[..., :n_outputs], targets) + weight * mean
+
+    return joint_loss
+
+
+def boundary_targets(targets: Tensor, n_outputs: int, reach: int, background: int | None) -> tuple[Tensor, Tensor]:
+    """Return where bouts start and stop, as labels (n_windows, n_steps, 2), and which steps are observed (n_windows, n_steps)."""
+    import torch
+    from torch.nn.functional import max_pool1d, one_hot, pad
+
+    def spread(values: Tensor) -> Tensor:
+        return max_pool1d(values, 2 * reach + 1, stride=1, padding=reach)
+
+    unobserved = targets == UNOBSERVED
+    occurs = (one_hot(targets.long().clamp(min=0), n_outputs) if targets.ndim == 2 else targets.clamp(min=0)).float()
+    if targets.ndim == 3:
+        unobserved = unobserved.any(dim=2)
+    if background is not None:
+        occurs = occurs.index_fill(2, torch.tensor([background], device=occurs.device), 0.0)
+    change = pad(occurs[:, 1:] - occurs[:, :-1], (0, 0, 1, 0))
+    edges = torch.stack([(change > 0).any(dim=2), (change < 0).any(dim=2)], dim=1).float()
+    return spread(edges).transpose(1, 2), spread(unobserved[:, None].float())[:, 0] == 0
+
+
 def _temporal_smoothing_loss(log_probabilities: Tensor) -> Tensor:
     """Return the mean squared, truncated change from one step to the next, as in MS-TCN: gradients go to the later step only."""
     if log_probabilities.shape[1] < 2:

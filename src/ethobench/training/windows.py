@@ -210,8 +210,6 @@ class WindowSampler:
         Names in `AUGMENTATIONS`.
     layout : Layout, optional
         Meaning of the channels, for augmentations.
-    noise : float
-        Standard deviation of Gaussian noise that is added to every value.
     annotators : array of int16 (n_rows,), optional
         Index of each row's annotator; appended to the window as one-hot channels.
     n_annotators : int
@@ -225,7 +223,6 @@ class WindowSampler:
     epoch: Epoch
     augmentations: Sequence[str] = ()
     layout: Layout | None = None
-    noise: float = 0.0
     annotators: Targets | None = None
     n_annotators: int = 0
 
@@ -253,17 +250,12 @@ class WindowSampler:
         return windows, self.recordings.targets[rows]
 
     def _augment(self, windows: Inputs, seed: int) -> Inputs:
-        if not self.noise and (not self.augmentations or self.layout is None):
+        if not self.augmentations or self.layout is None:
             return windows
         import torch
 
         generator = torch.Generator().manual_seed(seed)
-        augmented = torch.from_numpy(windows)
-        if self.layout is not None:
-            augmented = augment(augmented, self.augmentations, self.layout, generator)
-        if self.noise:
-            augmented = augmented + self.noise * torch.randn(augmented.shape, generator=generator)
-        return augmented.numpy()
+        return augment(torch.from_numpy(windows), self.augmentations, self.layout, generator).numpy()
 
 
 def sample_sequences(
@@ -276,7 +268,6 @@ def sample_sequences(
     target_stride: int = 1,
     augmentations: Sequence[str] = (),
     layout: Layout | None = None,
-    noise: float = 0.0,
 ) -> WindowSampler:
     """Sample windows in which many frames have a target, for networks that predict sequences.
 
@@ -296,7 +287,7 @@ def sample_sequences(
         `CoverTwice` by default.
     target_stride : int
         Predict every n-th frame of a window.
-    augmentations, layout, noise
+    augmentations, layout
         See `WindowSampler`.
     """
     joined, n_masked = join_recordings(readers, targets, min_length=window + 1)
@@ -317,7 +308,6 @@ def sample_sequences(
         epoch or CoverTwice(window),
         augmentations,
         layout,
-        noise,
     )
 
 
@@ -360,7 +350,7 @@ def sample_frames(
     rows = None if annotators is None else np.repeat(np.asarray(annotators, dtype=np.int16), joined.lengths + span.before + span.after)
     if frames_per_example == 1:
         offsets, target_offsets, epoch = span.offsets, None, ShuffledFrames(samples)
-        return WindowSampler(joined, anchors, offsets, target_offsets, batch_size, epoch, augmentations, layout, 0.0, rows, n_annotators)
+        return WindowSampler(joined, anchors, offsets, target_offsets, batch_size, epoch, augmentations, layout, rows, n_annotators)
     n_rows = len(joined.values)
     length = min(frames_per_example, n_rows - span.before - span.after)
     runs = ShuffledRuns(length, span.before, n_rows - span.after - length, samples)
