@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ from ethobench.decoding.postprocess import (
 )
 from ethobench.decoding.segments import SegmentScorer
 from ethobench.decoding.viterbi import NO_BEHAVIOR, TransitionModel, viterbi_path
+from ethobench.features.shared import shared
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -216,10 +217,17 @@ class Decoder:
     def decode_spans(self, prediction: Prediction) -> list[Intervals]:
         """Return the bouts of each behavior, without the confident bouts that would be added."""
         unpredicted = np.isnan(prediction.probabilities).any(axis=1)
-        columns, names = self.prepare(prediction)
-        columns = self.rescale(columns, names, prediction.exclusive)
+        if NO_BEHAVIOR in self.segment_scorers and self.smoothing == "none":  # for `_segment`
+            settings = self.priors, self.thresholds, prediction.exclusive
+            columns, names = shared("decoder columns", (prediction.probabilities,), settings, lambda: self._prepare_and_rescale(prediction))
+        else:
+            columns, names = self._prepare_and_rescale(prediction)
         decode = self._decode_exclusive if prediction.exclusive else self._decode_overlapping
         return decode(columns, names, prediction, unpredicted)
+
+    def _prepare_and_rescale(self, prediction: Prediction) -> tuple[Array, tuple[str, ...]]:
+        columns, names = self.prepare(prediction)
+        return self.rescale(columns, names, prediction.exclusive), names
 
     def annotate(self, prediction: Prediction, spans: list[Intervals], subject: str | None = None, target: str | None = None) -> Annotation:
         """Add the confident bouts to the result of `decode_spans`, and return the annotation."""
@@ -230,8 +238,7 @@ class Decoder:
 
     def add_confident_bouts(self, prediction: Prediction, spans: list[Intervals]) -> list[Intervals]:
         """Add the confident bouts to the bouts of each behavior; where behaviors exclude each other, they replace others."""
-        columns, names = self.prepare(prediction)
-        columns = self.rescale(columns, names, prediction.exclusive)
+        columns, names = self._prepare_and_rescale(prediction)
         background = prediction.ethogram.background
         for code, name in enumerate(names[: len(spans)]):
             if name in self.confident_bouts:
@@ -288,7 +295,7 @@ class Decoder:
         ethogram, rate = prediction.ethogram, prediction.rate
         no_behavior = len(ethogram) if ethogram.background is None else ethogram.background
         if NO_BEHAVIOR in self.segment_scorers:
-            codes = self.segment_scorers[NO_BEHAVIOR].decode(columns, names, rate, prediction.boundaries)
+            codes = self._segment(self.segment_scorers[NO_BEHAVIOR], columns, names, prediction)
         elif NO_BEHAVIOR in self.transition_models:
             codes = self._viterbi(columns, self.transition_models[NO_BEHAVIOR].reordered(names), rate, unpredicted)
         else:
@@ -300,6 +307,16 @@ class Decoder:
         min_bout = [_to_frames(self.min_bout_seconds.get(name, 0.0), rate) for name in names]
         codes = remove_short_bouts(close_short_gaps(codes, min_gap, no_behavior), min_bout, no_behavior)
         return [iv.from_mask(codes == code) for code in range(len(ethogram))]
+
+    def _segment(self, scorer: SegmentScorer, columns: Array, names: tuple[str, ...], prediction: Prediction) -> NDArray[np.int64]:
+        """Return the column of each frame's behavior; scorers that differ in their rewards share the scores of segments."""
+        rate, boundaries = prediction.rate, prediction.boundaries
+        if not len(columns):
+            return scorer.decode(columns, names, rate)
+        settings = replace(scorer, min_score=0.0, frame_reward=0.0), names, rate
+        sources = columns, boundaries
+        scored = shared("scored segments", sources, settings, lambda: scorer.score_segments(columns, names, rate, boundaries))
+        return scorer.segment(scored, names, rate, len(columns))
 
     def _decode_overlapping(self, columns: Array, names: tuple[str, ...], prediction: Prediction, unpredicted: Mask) -> list[Intervals]:
         ethogram, rate = prediction.ethogram, prediction.rate

@@ -18,6 +18,7 @@ from ethobench.core.intervals import Intervals
 from ethobench.core.progress import report_progress
 from ethobench.decoding.decoder import ConfidentBouts, Decoder
 from ethobench.decoding.training_data import DecoderTrainingData, cross_validation_splits
+from ethobench.features.shared import share_values
 from ethobench.metrics import Scores, score
 from ethobench.metrics.suites import suites
 
@@ -204,7 +205,8 @@ def fit_decoder(
     search.try_series([DecoderConfig(thresholds=True)])
     frame_by_frame = search.best.config
     if sequences and not (limit.is_limited and limit.remaining <= SEGMENT_COST * search.slowest_seconds):
-        search.try_series([DecoderConfig(min_score=min_score, frame_reward=reward) for min_score, reward in SEGMENT_REWARDS])
+        with share_values():  # candidate segments and their probabilities
+            search.try_series([DecoderConfig(min_score=min_score, frame_reward=reward) for min_score, reward in SEGMENT_REWARDS])
     for smoothing in ("mean", "median"):
         series = [replace(frame_by_frame, smoothing=smoothing, smoothing_window=window) for window in SMOOTHING_WINDOWS]
         search.try_family(series, first=SMOOTHING_WINDOWS.index(TYPICAL_WINDOW))

@@ -82,6 +82,23 @@ class CandidateSegments(NamedTuple):
         return np.asarray((self.sums[stop, self.behavior] - self.sums[start, self.behavior]) / (stop - start))
 
 
+class ScoredSegments(NamedTuple):
+    """Candidate segments with their scores.
+
+    Attributes
+    ----------
+    segments : CandidateSegments
+    probability : array (n_segments,)
+        That each is a true bout.
+    correct_frames : array (n_segments,)
+        Expected number of correct frames, in bouts of typical duration.
+    """
+
+    segments: CandidateSegments
+    probability: Array
+    correct_frames: Array
+
+
 @dataclass(frozen=True)
 class SegmentScorer:
     """Logistic regression that scores candidate segments, and the rewards by which a segmentation is chosen.
@@ -160,13 +177,18 @@ class SegmentScorer:
         -------
         array of int (n_frames,)
         """
-        if {*names} != {*self.states}:
-            fitted, requested = (", ".join(repr(s) for s in states) for states in (self.states, names))
-            raise MismatchError(f"the decoder was fitted for the behaviors {fitted}, not for {requested}")
-        order = np.array([names.index(state) for state in self.states])
         if not len(columns):
             return np.zeros(0, dtype=np.int64)
-        step = max(1, round(rate / self.rate))
+        return self.segment(self.score_segments(columns, names, rate, boundaries), names, rate, len(columns))
+
+    def score_segments(
+        self, columns: Array, names: tuple[str, ...], rate: float, boundaries: NDArray[np.floating] | None = None
+    ) -> ScoredSegments:
+        """Return the candidate segments of a recording with their scores, which do not depend on `min_score` and `frame_reward`.
+
+        The parameters are those of `decode`.
+        """
+        order, step = self._order_of(names), self._step_at(rate)
         values, typical_frames = _fill_unpredicted(columns[::step, order]), self.typical_seconds * rate / step
         segments = propose_segments(values, typical_frames)
         uses_boundaries = len(self.mean) > N_FEATURES
@@ -174,9 +196,22 @@ class SegmentScorer:
         features = SegmentFeatures(values, segments, typical_frames, sampled)
         chunks = [slice(start, start + CHUNK) for start in range(0, len(segments.behavior), CHUNK)]
         probability = np.concatenate([self.probability(features.rows(chunk), segments.behavior[chunk]) for chunk in chunks])
-        correct_frames = (segments.stop - segments.start) / typical_frames * segments.mean_probability()
-        codes = best_segmentation(segments, probability - self.min_score + self.frame_reward * correct_frames)
-        return np.repeat(order[codes], step)[: len(columns)]
+        return ScoredSegments(segments, probability, (segments.stop - segments.start) / typical_frames * segments.mean_probability())
+
+    def segment(self, scored: ScoredSegments, names: tuple[str, ...], rate: float, n_frames: int) -> Codes:
+        """Return the column of each frame's behavior in the segmentation with the highest total score."""
+        codes = best_segmentation(scored.segments, scored.probability - self.min_score + self.frame_reward * scored.correct_frames)
+        return np.repeat(self._order_of(names)[codes], self._step_at(rate))[:n_frames]
+
+    def _order_of(self, names: tuple[str, ...]) -> Codes:
+        """Return the column of each state."""
+        if {*names} != {*self.states}:
+            fitted, requested = (", ".join(repr(s) for s in states) for states in (self.states, names))
+            raise MismatchError(f"the decoder was fitted for the behaviors {fitted}, not for {requested}")
+        return np.array([names.index(state) for state in self.states])
+
+    def _step_at(self, rate: float) -> int:
+        return max(1, round(rate / self.rate))
 
     def probability(self, rows: Array, behavior: Codes) -> Array:
         """Return the probability that each candidate segment is a true bout.

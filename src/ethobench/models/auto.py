@@ -11,6 +11,7 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,6 +60,7 @@ STATE = "auto.json"
 MEMBER_NAME = re.compile(r"(boost|tcn)(-[2-9])?")  # in saved models
 MAX_DECODER_FRAMES = 300_000  # on which decoders are compared; more frames are subsampled
 MIN_DECODER_FRAMES = 60_000  # beyond which frames are subsampled where short bouts keep `GOOD_BOUT_FRAMES`
+MAX_SHARED_FRAMES = 1_000_000  # of all recordings, up to which the signals of each are kept in memory for all fits, about 0.8 GB for poses
 MIN_BOUT_FRAMES, GOOD_BOUT_FRAMES = 4, 64  # of a short bout after subsampling
 SEARCH_COST = 100.0  # duration of a search through the most important decoders, relative to scoring once
 DECODING_PROGRESS = 0.1  # of the total progress
@@ -156,6 +158,12 @@ class Auto(SignalModel):
         super().__init__(seed=seed, **{**params, **({"metric": decode} if decode else {})})
 
     def _fit(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        n_frames = sum(truth.n_frames for truth in truths.values())
+        with share_values() if n_frames <= MAX_SHARED_FRAMES else nullcontext():
+            self._fit_candidates(data, truths)
+
+    def _fit_candidates(self, data: Dataset, truths: Mapping[str, Annotation]) -> None:
+        """Compare the candidates, fit blend and decoder, and fit the candidates that are used to all recordings."""
         started = time.perf_counter()
         self.keypoints = dict(data.keypoints)
         budget_end = math.inf if self.params.budget is None else self.deadline.clock() + self.params.budget

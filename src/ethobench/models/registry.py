@@ -51,7 +51,12 @@ LIBRARIES = {
 }
 """What the modules of models import when they load a saved model, and what takes long to import."""
 
-TRAINING_LIBRARIES = {**LIBRARIES, "ethobench.models.auto": ("lightgbm",), "ethobench.models.frame_classifiers": ("sklearn.ensemble",)}
+OPTIMIZER = "torch._dynamo"  # which the optimizers of torch import
+TRAINING_LIBRARIES = {
+    **{name: (*libraries, OPTIMIZER) if "torch" in libraries else libraries for name, libraries in LIBRARIES.items()},
+    "ethobench.models.auto": ("lightgbm", "torch", OPTIMIZER, "sklearn.linear_model"),
+    "ethobench.models.frame_classifiers": ("sklearn.ensemble",),
+}
 """What the modules of models import when they are trained, and what takes long to import."""
 
 models: Registry[type[Model]] = Registry("model", MODULES, classes=True)

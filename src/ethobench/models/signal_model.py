@@ -39,9 +39,13 @@ class SignalModel(Model):
     def signal_baseline(self, recording: Recording) -> Baseline:
         """Return the statistics of the signals of an entire recording, which features are relative to."""
         data, rate = self._data(recording), self.rate_of(recording)
-        if self.role_inputs is not None:
-            return cached("baseline", data, (rate, 1.0), lambda: compute_baseline(data, rate, body_length=1.0))
-        return cached("baseline", data, (rate, self.keypoints), lambda: compute_baseline(data, rate, keypoints=self.keypoints))
+        body_length, keypoints = (None, self.keypoints) if self.role_inputs is None else (1.0, None)
+
+        def compute() -> Baseline:
+            return compute_baseline(data, rate, keypoints=keypoints, body_length=body_length)
+
+        settings = rate, keypoints, body_length
+        return shared("baseline", (data,), settings, lambda: cached("baseline", data, settings, compute))
 
     def _baseline_of(self, recording: Recording) -> Baseline | None:
         return self.signal_baseline(recording)
