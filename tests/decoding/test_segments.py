@@ -31,6 +31,7 @@ from ethobench.decoding.segments import (
 )
 from ethobench.decoding.training_data import DecoderTrainingData
 from ethobench.decoding.viterbi import NO_BEHAVIOR
+from ethobench.features.shared import share_values
 
 STATES = ("a", "b", "other")
 WITH_OTHER = Ethogram(STATES, background="other")
@@ -291,6 +292,24 @@ def test_decoders_are_fitted_with_the_boundaries_of_predictions_and_use_them():
     plain = DecoderConfig(min_score=0.2, frame_reward=0.5).fit(DecoderTrainingData(only_some, truths, {}))
     assert len(plain.segment_scorers[NO_BEHAVIOR].mean) == segments.N_FEATURES
     assert plain.apply(new).annotation == plain.decode(new.probabilities, WITH_OTHER, RATE, exclusive=True)
+
+
+def test_decoders_with_other_rewards_share_the_scores_of_segments(monkeypatch):
+    values, codes = draw_noisy(0)
+    prediction = Prediction(values, WITH_OTHER, RATE, exclusive=True, boundaries=draw_boundaries(codes, 0))
+    scorer = fit_segment_scorer([LabeledColumns(values, codes, RATE, prediction.boundaries)], STATES, 2.5)
+    decoders = [Decoder(segment_scorers={NO_BEHAVIOR: replace(scorer, min_score=s, frame_reward=r)}) for s, r in ((0.1, 0.2), (0.4, 2.0))]
+    separate = [decoder.apply(prediction).annotation for decoder in decoders]
+    calls = []
+    monkeypatch.setattr(segments, "propose_segments", lambda *args: calls.append(1) or propose_segments(*args))
+    with share_values():
+        assert [decoder.apply(prediction).annotation for decoder in decoders] == separate
+    assert len(calls) == 1
+    other = Decoder(segment_scorers={NO_BEHAVIOR: replace(scorer, intercept=scorer.intercept + 1)})
+    with share_values():
+        decoders[0].apply(prediction)
+        assert other.apply(prediction).annotation == other.apply(prediction).annotation
+    assert len(calls) == 3
 
 
 @pytest.mark.slow

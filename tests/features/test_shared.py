@@ -40,3 +40,19 @@ def test_nothing_is_kept_outside_the_context_or_after_an_error():
     assert shared("a", (source,), None, lambda: 4) == 4
     with share_values():
         assert shared("a", (source,), None, lambda: 5) == 5
+
+
+def test_the_outermost_context_that_keeps_a_kind_keeps_its_values():
+    source, computed = Source(), []
+
+    def value_of(kind: str) -> int:
+        return shared(kind, (source,), None, lambda: computed.append(kind) or len(computed))
+
+    with share_values("a"):
+        with share_values():
+            assert (value_of("a"), value_of("b"), value_of("b")) == (1, 2, 2)
+        assert value_of("a") == 1
+        assert (value_of("b"), value_of("b")) == (3, 4)  # kept by no active context
+        with share_values("b"):
+            assert (value_of("b"), value_of("b"), value_of("a")) == (5, 5, 1)
+    assert value_of("a") == 6

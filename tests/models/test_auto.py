@@ -34,7 +34,7 @@ def _quick():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     boost, tcn = candidates.Boost, candidates.Tcn
-    small = {"width": 16, "levels": 4, "batch": 8, "updates": 100, "passes": 20}
+    small = {"width": 16, "levels": 4, "batch": 8, "updates": 100, "passes": 60}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidates, "Boost", lambda seed, **params: boost(seed=seed, rounds=15, leaves=7, **params))
         patch.setattr(candidates, "MIN_ANNOTATED_SECONDS", 100.0)
@@ -57,7 +57,7 @@ def training(tag) -> Dataset:
 @pytest.fixture(scope="module")
 def full(training) -> Auto:
     """A model with both candidates; tests do not change it."""
-    return eb.create_model("auto").fit(training)
+    return eb.create_model("auto", seed=1).fit(training)
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_fit_ends_by_the_deadline(tag):
 
 def test_without_a_budget_the_clock_does_not_matter(full, tag, training, tmp_path):
     """The fitted model does not depend on the duration of the fit."""
-    slow = eb.create_model("auto")
+    slow = eb.create_model("auto", seed=full.seed)
     slow.deadline = Deadline(clock=Clock(step=1000.0))
     models = [full, slow.fit(training)]
     for name, model in zip("ab", models, strict=True):

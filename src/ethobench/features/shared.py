@@ -20,16 +20,26 @@ class _Entry(NamedTuple):
     value: Any
 
 
-_active: ContextVar[list[_Entry] | None] = ContextVar("shared_values", default=None)
+class _Context(NamedTuple):
+    kinds: tuple[str, ...]  # all if empty
+    entries: list[_Entry]
+
+
+_active: ContextVar[tuple[_Context, ...]] = ContextVar("shared_values", default=())
 
 
 @contextmanager
-def share_values() -> Iterator[None]:
-    """Keep values from `shared` while the context is active; inside another such context, that one keeps them."""
-    if _active.get() is not None:
-        yield
-        return
-    token = _active.set([])
+def share_values(*kinds: str) -> Iterator[None]:
+    """Keep values from `shared` while the context is active.
+
+    Contexts may be nested: a value is kept by the outermost one that keeps its kind.
+
+    Parameters
+    ----------
+    *kinds : str
+        The kinds of values that are kept; all by default.
+    """
+    token = _active.set((*_active.get(), _Context(kinds, [])))
     try:
         yield
     finally:
@@ -37,7 +47,7 @@ def share_values() -> Iterator[None]:
 
 
 def shared(kind: str, sources: tuple[object, ...], settings: Any, compute: Callable[[], Value]) -> Value:
-    """Return a value that was computed before in the active context, or compute it.
+    """Return a value that was computed before in an active context, or compute it.
 
     Parameters
     ----------
@@ -49,13 +59,13 @@ def shared(kind: str, sources: tuple[object, ...], settings: Any, compute: Calla
         Everything else that the value depends on; must be equal.
     compute : callable
     """
-    entries = _active.get()
-    if entries is None:
+    context = next((each for each in _active.get() if not each.kinds or kind in each.kinds), None)
+    if context is None:
         return compute()
-    for entry in entries:
+    for entry in context.entries:
         same_sources = len(entry.sources) == len(sources) and all(a is b for a, b in zip(entry.sources, sources, strict=True))
         if entry.kind == kind and same_sources and entry.settings == settings:
             return entry.value  # type: ignore[no-any-return]
     value = compute()
-    entries.append(_Entry(kind, sources, settings, value))
+    context.entries.append(_Entry(kind, sources, settings, value))
     return value
