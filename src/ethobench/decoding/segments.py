@@ -178,7 +178,7 @@ class SegmentScorer:
         array of int (n_frames,)
         """
         if not len(columns):
-            return np.zeros(0, dtype=np.int64)
+            return self._order_of(names)[:0]
         return self.segment(self.score_segments(columns, names, rate, boundaries), names, rate, len(columns))
 
     def score_segments(

@@ -18,6 +18,7 @@ from typing import Any
 from ethobench.core import Dataset, Recording
 from ethobench.core.errors import FormatError, Note, NotFoundError
 from ethobench.core.files import check_self_contained, read_json, write_text
+from ethobench.core.wording import plural
 from ethobench.metrics import Scores
 from ethobench.models.held_out import Origin, list_names
 from ethobench.models.provenance import INDIVIDUAL, RECORDING, UNKNOWN, TrainingData, TrainingMatch
@@ -190,7 +191,11 @@ class TrainingAudit:
         if names[UNKNOWN]:
             lines.append(f"unknown whether {self.model} was trained on: {list_names(names[UNKNOWN])}")
         if len(self.held_out) == len(self.origins) and not out_of_fold:
-            lines.append(f"none of the {len(self.origins)} recordings was used to train {self.model}")
+            one, other = (
+                "the model {model} was not trained on the recording",
+                "the model {model} was not trained on any of the {n} recordings",
+            )
+            lines.append(plural(len(self.origins), one, other, model=self.model))
         return lines
 
     def to_dict(self, scores: Scores) -> dict[str, Any]:

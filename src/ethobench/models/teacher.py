@@ -346,7 +346,7 @@ class Teacher:
 
     def _create_model(self, notes: list[str]) -> Model:
         if find_spec("lightgbm") is None:
-            notes.append("LightGBM is not installed, so a slower and weaker random forest is used: pip install ethobench[boost]")
+            notes.append("LightGBM is not installed, so a slower and weaker random forest is used: pip install 'ethobench[boost]'")
             return create_model(FALLBACK, seed=self.seed, **FALLBACK_SETTINGS)
         return create_model("boost", seed=self.seed, row_rate=self.row_rate, **SETTINGS)
 

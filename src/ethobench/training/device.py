@@ -25,7 +25,7 @@ def require_torch(purpose: str) -> None:
     """Raise an error with the install command if torch or safetensors is not installed."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
-        raise EthobenchError(f"{purpose} needs {join_names(missing)} (pip install ethobench[nn])")
+        raise EthobenchError(f"{purpose} needs {join_names(missing)} (pip install 'ethobench[nn]')")
 
 
 def choose_device() -> torch.device:
