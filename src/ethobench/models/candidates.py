@@ -43,7 +43,7 @@ MIN_NETWORK_GAIN = 0.005  # of frame F1 by the network, after smoothing, below w
 FIT_SHARE = 0.75  # of the time for a fold, the rest of which is for predicting
 NO_NETWORK = (
     "torch is not installed, so auto uses boosted trees without a network. On poses of rats, its bout F1 is .02 lower then (95 % "
-    "interval of the difference -.048 to .021, over 28 recordings); on accelerometers (HAR and seals), the network is not used anyway. "
+    "interval of the difference -.048 to .021, over 28 recordings); on accelerometers (HAR and seals), auto rarely uses it anyway. "
     'To install it: pip install "ethobench[nn]"'
 )
 
