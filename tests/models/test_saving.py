@@ -73,6 +73,9 @@ def test_card_lists_candidates_and_decoders():
     text = "\n".join(describe_fit(fit_report))
     assert "candidate boost: 3 folds, 12 s; on held-out individuals: f1 0.900, log_loss 0.100 (weight 0.5)" in text
     assert "best of 20 decoders: f1 0.910, bout_f1 0.800" in text
+    dropped = {"candidate": "tcn", "folds": 1, "seconds": 4.0, "f1": 0.95, "weight": 0.0}  # of fewer individuals, so not comparable
+    lines = describe_fit({"candidates": [*fit_report["candidates"], dropped]})
+    assert lines[1] == "- candidate tcn: 1 fold, 4 s; on held-out individuals of fewer folds: f1 0.950 (weight 0)"
     assert "note: no time was left" in text
     assert describe_fit({}) == []
 

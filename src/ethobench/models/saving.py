@@ -14,6 +14,7 @@ from ethobench.core import Behavior, Ethogram
 from ethobench.core.errors import EthobenchError, FormatError, describe_exception
 from ethobench.core.files import atomic_folder, check_new_path, check_self_contained, read_json
 from ethobench.core.observation_period import ObservationPeriod
+from ethobench.core.wording import plural
 from ethobench.decoding.decoder import Decoder
 from ethobench.decoding.pooling import checked_thresholds
 from ethobench.features.roles import RoleInputs
@@ -255,11 +256,14 @@ def format_card(card: Mapping[str, Any]) -> str:
 def describe_fit(fit_report: Mapping[str, Any]) -> list[str]:
     """Return lines about the candidates that were compared, their scores, and notes; empty for a model without either."""
     rows = fit_report.get("candidates", [])
+    most_folds = max((row["folds"] for row in rows), default=0)
     lines = []
     for row in rows:
         values = ", ".join(f"{name} {row[name]:.3f}" for name in ("f1", "bout_f1", "log_loss") if name in row)
-        scores = f"; on held-out individuals: {values}" if values else ""
-        lines.append(f"- candidate {row['candidate']}: {row['folds']} folds, {row['seconds']:.0f} s{scores} (weight {row['weight']:g})")
+        evaluated = "held-out individuals" if row["folds"] == most_folds else "held-out individuals of fewer folds"
+        scores = f"; on {evaluated}: {values}" if values else ""
+        folds = plural(row["folds"], "{n} fold", "{n} folds")
+        lines.append(f"- candidate {row['candidate']}: {folds}, {row['seconds']:.0f} s{scores} (weight {row['weight']:g})")
     if rows and "decoded" in fit_report:
         best = fit_report["decoded"]
         lines.append(f"- best of {best['tried']} decoders: f1 {best['f1']:.3f}, bout_f1 {best['bout_f1']:.3f}")
