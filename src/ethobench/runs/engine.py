@@ -349,7 +349,11 @@ class Engine:
                 self.summary.skipped.add(self._queue.popleft().key)
 
     def _start(self, executor: Executor, jobs: deque[EngineJob]) -> None:
-        future = executor.submit(self.run_job, jobs[0].to_dict(), str(self.store.root), self.options)
+        try:
+            future = executor.submit(self.run_job, jobs[0].to_dict(), str(self.store.root), self.options)
+        except ConnectionError as error:  # the server of the workers ended while it was asked for one
+            executor.shutdown(wait=True, cancel_futures=True)
+            raise BrokenExecutor(str(error)) from error
         self._running[future] = jobs.popleft()
 
     def _collect(self) -> None:
